@@ -1,4 +1,4 @@
-//! Control groups: in which one a process is, and what CPU quota a group has.
+//! Control groups: which group a process is in, and the CPU quota of a group.
 //!
 //! Version 1 has one tree per controller, version 2 one for all; a machine may have both, each controller in
 //! one of them (Documentation/admin-guide/cgroup-v1, cgroup-v2.rst; kernel/sched/core.c, Linux 6.18).
@@ -6,14 +6,14 @@
 /// A group of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership<'a> {
-    /// The tree is that of version 2.
+    /// Whether this is the version 2 tree.
     pub unified: bool,
     /// Path within the tree, from the root of the reader's cgroup namespace; `/` is the root group.
     pub path: &'a str,
 }
 
-/// The group in the tree that has `controller`, of a text of `/proc/PID/cgroup`: its own tree of version 1 if
-/// there is one, else that of version 2.
+/// The group in the tree of `controller`, from a text of `/proc/PID/cgroup`: its own version 1 tree if there is
+/// one, else the version 2 tree.
 pub fn membership<'a>(text: &'a str, controller: &str) -> Option<Membership<'a>> {
     let lines = || {
         text.lines().filter_map(|line| {
@@ -39,7 +39,7 @@ pub fn membership<'a>(text: &'a str, controller: &str) -> Option<Membership<'a>>
 pub struct Tree {
     /// The tree is that of version 2.
     pub unified: bool,
-    /// Options of the mount; of version 1 the names of its controllers are among them.
+    /// Mount options; in version 1 they include the names of its controllers.
     pub options: String,
     /// The group that the mount shows at its top, from the root of the reader's cgroup namespace.
     pub root: String,
@@ -48,12 +48,12 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree has this controller, as far as the mount says: that of version 2 may have any.
+    /// Whether the tree has this controller, as far as the mount shows: a version 2 tree may have any.
     pub fn may_have(&self, controller: &str) -> bool {
         self.unified || self.options.split(',').any(|option| option == controller)
     }
 
-    /// The folder of a group that `/proc/PID/cgroup` calls `path`; nothing where this mount does not show it.
+    /// The directory of the group that `/proc/PID/cgroup` calls `path`; `None` if this mount does not show it.
     pub fn folder(&self, path: &str) -> Option<String> {
         let below = match self.root.trim_end_matches('/') {
             "" => path,
@@ -111,7 +111,7 @@ fn unescaped(text: &str) -> String {
     whole
 }
 
-/// A limit in bytes or a number: `max`, or of version 1 the largest multiple of a page, is none.
+/// A limit in bytes or a number; `max`, or in version 1 the largest multiple of a page, means no limit.
 pub fn limit(text: &str) -> Option<u64> {
     /// `PAGE_COUNTER_MAX` is near to the largest signed number; no machine has a part of it.
     const NONE: u64 = 1 << 60;
@@ -122,9 +122,9 @@ pub fn limit(text: &str) -> Option<u64> {
 /// How much CPU a group may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quota {
-    /// As much as there is.
+    /// Unlimited.
     Unlimited,
-    /// So many CPUs' worth of time.
+    /// CPU time of this many CPUs.
     Cpus(f64),
 }
 

@@ -1,10 +1,10 @@
 //! Tables of counters with one column per CPU: `/proc/interrupts` and `/proc/softirqs`.
 //!
-//! The header names the CPUs, and only it tells which they are: `/proc/interrupts` leaves out those that
-//! are offline, `/proc/softirqs` shows those that could ever be there. Source: kernel/irq/proc.c
-//! (`show_interrupts`) and fs/proc/softirqs.c, Linux 6.18.
+//! Only the header shows which CPUs the columns are: `/proc/interrupts` leaves out those that are offline,
+//! `/proc/softirqs` shows those that could ever be there. Source: kernel/irq/proc.c (`show_interrupts`) and
+//! fs/proc/softirqs.c, Linux 6.18.
 
-/// One row: what stands before the colon, a count per CPU, and the words behind the counts.
+/// One row: the label before the colon, a count per CPU, and the words after the counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row<'a> {
     pub(crate) tag: &'a str,

@@ -1,5 +1,5 @@
-//! `/proc/cpuinfo`: what the CPUs are. Of the first CPU; Linux machines have one kind, or (big.LITTLE) it
-//! does not matter to us.
+//! `/proc/cpuinfo`: the CPU model. Reads the first CPU only; a machine has one kind, or (big.LITTLE) the
+//! difference does not matter here.
 //!
 //! x86 gives a name and flags; arm64 numbers of vendor and part only, and no flag for guests. Source:
 //! arch/x86/kernel/cpu/proc.c and arch/arm64/kernel/cpuinfo.c, Linux 6.18.
@@ -9,9 +9,9 @@ use crate::fields;
 /// What the CPUs are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
-    /// Name, or vendor and part in numbers; empty if neither is told.
+    /// Name, or vendor and part in numbers; empty if the file has neither.
     pub model: String,
-    /// Whether the CPU says that a hypervisor runs below; absent where CPUs do not say (all but x86).
+    /// Whether the CPU reports a hypervisor; absent on CPUs that do not report it (all but x86).
     pub hypervisor: Option<bool>,
 }
 

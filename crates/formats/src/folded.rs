@@ -1,9 +1,9 @@
 //! Folded stacks: `task;callee;...;leaf 42`, the common format of flame graphs, and how kernel stacks are read.
 //!
-//! A kernel stack is often two stacks on top of each other: an interrupt, or the soft interrupts that run
-//! when a lock of the network stack is given back, sit on top of whatever was at work. A packet that is
-//! received on loopback is received *within* the call that sent it. What a function costs is therefore
-//! asked of the innermost part only ([`innermost`]), or receiving would be booked on sending.
+//! A kernel stack is often two stacks on top of each other: an interrupt, or the soft interrupts that run when a
+//! lock of the network stack is released, sit on top of the interrupted work. A packet that is received on
+//! loopback is received *within* the call that sent it. The cost of a function is therefore computed from the
+//! innermost part only ([`innermost`]); otherwise receiving would count as sending.
 //! Sources: Brendan Gregg's stackcollapse; kernel/softirq.c, arch/x86/include/asm/idtentry.h and
 //! arch/arm64/kernel/entry-common.c of Linux 6.18; names of 4.6 as that kernel had them.
 

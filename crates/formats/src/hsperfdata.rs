@@ -1,8 +1,8 @@
-//! What a `HotSpot` JVM tells of itself in `/tmp/hsperfdata_USER/PID`: named values in a file that it maps.
+//! What a `HotSpot` JVM publishes in `/tmp/hsperfdata_USER/PID`: named values in a memory-mapped file.
 //!
-//! A head, then entries one behind the other, each with its name and its value behind it (`share/runtime/perfMemory.hpp`,
-//! `PerfDataPrologue` and `PerfDataEntry`, layout 2). Numbers are in the order of the machine, which the head tells. The
-//! JVM writes while others read; texts such as its arguments are written once, before the file is called accessible.
+//! A header, then consecutive entries, each with its name followed by its value (`share/runtime/perfMemory.hpp`,
+//! `PerfDataPrologue` and `PerfDataEntry`, layout 2). Numbers are in the byte order that the header records. The JVM
+//! writes while others read; texts such as its arguments are written once, before the file is marked accessible.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const HEAD: usize = 32;
 /// Type of a value that is text.
 const BYTES: u8 = b'B';
 
-/// The texts by their names, such as `java.rt.vmArgs`; `None` where the bytes are no such file, or one of another layout.
+/// The texts by name, such as `java.rt.vmArgs`; `None` if the bytes are not such a file, or have another layout.
 pub fn texts(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
     let head = bytes.get(..HEAD)?;
     let (order, major) = (head[4], head[5]);

@@ -1,7 +1,7 @@
 //! `/proc/interrupts`: interrupts by number and CPU since boot.
 //!
-//! Numbered rows are lines of devices; the others (`RES:`, `IPI0:`) are the CPUs' own and carry a
-//! description. What stands between the counts and the name differs by kernel and platform:
+//! Numbered rows are lines of devices; the others (`RES:`, `IPI0:`) are the CPUs' own and carry a description. The
+//! text between the counts and the name differs by kernel and platform:
 //!
 //! ```text
 //!  x86 6.18    PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0
@@ -26,7 +26,7 @@ pub struct Interrupts<'a> {
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interrupt<'a> {
-    /// What stands before the colon: `41`, `RES`, `IPI0`.
+    /// The label before the colon: `41`, `RES`, `IPI0`.
     pub tag: &'a str,
     /// Number of a device's interrupt; absent for the CPUs' own.
     pub number: Option<u32>,

@@ -1,27 +1,27 @@
 //! `/proc/kallsyms`: the functions of the running kernel by address.
 //!
-//! One symbol a line: address, kind, name, and `[module]` behind those of modules. Sizes are not told, so a
-//! function reaches to the next one. The kernel prints zeros instead of addresses to whom it does not trust
-//! (`kptr_restrict`); that is told apart from a text that is something else. There are 120,000 lines and more, and
-//! a window of samples meets some hundred functions: so the addresses come first, the text passes by once, and only
-//! names that are wanted are kept.
+//! One symbol per line: address, kind, name, and `[module]` after symbols of modules. There are no sizes, so a
+//! function extends to the next one. The kernel prints zeros instead of addresses to untrusted readers
+//! (`kptr_restrict`); this differs from a text in another format. The file has 120,000 lines or more, and a window
+//! of samples hits a few hundred functions: the caller passes the addresses first, the text is read once, and only
+//! the names needed are kept.
 //! Source: kernel/kallsyms.c of Linux 6.18, `kallsyms_show_value`.
 
 use std::io::{self, BufRead};
 
-/// No function of a kernel is longer; what lies further behind one belongs to none. A guess, on the long side.
+/// No kernel function is longer; an address further behind a symbol belongs to none. A guess, on the high side.
 const LONGEST_FUNCTION: u64 = 1 << 20;
 
-/// Why a text names no function.
+/// Why a text contains no function names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// The kernel shows no addresses to this reader.
     Hidden,
-    /// It is no list of symbols.
+    /// The text is not a list of symbols.
     Foreign,
 }
 
-/// Whether a text that begins so names functions.
+/// Whether a text with this beginning contains function names.
 pub fn judge(beginning: &[u8]) -> Result<(), Unreadable> {
     let mut why = Unreadable::Foreign;
     for symbol in beginning.split(|byte| *byte == b'\n').filter_map(symbol) {
@@ -33,7 +33,7 @@ pub fn judge(beginning: &[u8]) -> Result<(), Unreadable> {
     Err(why)
 }
 
-/// Addresses, and the functions that hold them.
+/// Addresses, and the functions that contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Sorted by address.
@@ -49,7 +49,7 @@ struct Wanted {
 }
 
 impl Names {
-    /// These addresses, not named yet.
+    /// These addresses, without names yet.
     pub fn of(addresses: impl IntoIterator<Item = u64>) -> Self {
         let mut addresses: Vec<u64> = addresses.into_iter().collect();
         addresses.sort_unstable();
@@ -64,7 +64,7 @@ impl Names {
         }
     }
 
-    /// Names them by a list of symbols in whatever order; lines that are no symbols of code are left out.
+    /// Names them from a list of symbols in any order; lines that are not code symbols are skipped.
     pub fn read(&mut self, mut text: impl BufRead) -> io::Result<()> {
         let mut reading = Reading {
             wanted: &mut self.wanted,
@@ -80,7 +80,7 @@ impl Names {
         Ok(())
     }
 
-    /// The function that holds this address; none as well for an address that was not asked for.
+    /// The function that contains this address; `None` also for an address that was not passed.
     pub fn function(&self, address: u64) -> Option<&str> {
         let at = self
             .wanted
@@ -182,8 +182,7 @@ struct Symbol<'t> {
     name: &'t [u8],
 }
 
-/// What makes one name of a function better than another, the best first: it is told outside of its file, and begins
-/// with few underscores.
+/// Which name of a function is preferred, best first: a global name, then one with few leading underscores.
 type Rank = (Standing, usize);
 
 /// How much a symbol stands out.

@@ -1,7 +1,7 @@
 //! Bytes to typed values. Pure: no file is opened here, no clock is read, and no input makes it panic.
 //!
-//! Texts of `/proc` and `/sys` change between kernels by added columns and lines, so every parser takes
-//! what it knows, leaves what it does not, and tells an unreadable text from an empty one.
+//! Texts of `/proc` and `/sys` change between kernels by added columns and lines, so every parser reads what it
+//! knows, skips what it does not, and distinguishes an unreadable text from an empty one.
 
 pub mod cgroup;
 pub mod choice;

@@ -1,7 +1,7 @@
 //! `/proc/net/dev`: what each network device counted.
 //!
 //! Two lines of headings, then a line per device. Its column `drop` is `rx_dropped` *and* `rx_missed_errors`
-//! together, `frame` is four kinds of errors: who wants them apart reads `/sys/class/net/DEV/statistics`.
+//! together, `frame` is four kinds of errors: `/sys/class/net/DEV/statistics` has them separately.
 //! Source: `dev_seq_printf_stats` in net/core/net-procfs.c (Linux 6.18).
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Device {
     pub tx_dropped: u64,
 }
 
-/// All devices by name; a line that is none, as the headings are, is left out.
+/// All devices by name; lines that are not devices, such as the headings, are skipped.
 pub fn parse(text: &str) -> BTreeMap<&str, Device> {
     text.lines().filter_map(device).collect()
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Bytes per node of the mappings that are no file: heap, stacks, anonymous memory.
 ///
-/// Pages of files are left out: they belong to whoever touched them first, in any process.
+/// Pages of files are left out: they belong to the process that touched them first.
 pub fn own_bytes(text: &str) -> BTreeMap<usize, u64> {
     let mut nodes = BTreeMap::new();
     for line in text.lines() {

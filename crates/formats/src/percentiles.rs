@@ -3,8 +3,8 @@
 //! A row holds a value, the percentile that was asked for, how many were recorded up to the value, and 1/(1-percentile).
 //! The first row is that of the smallest value, the last that of the largest; between them a row stands where a fifth of
 //! half of what is left was passed (or another part of it, as its printer likes). Lines before and after a table are
-//! those of the tool. The numbers name no unit: whoever prints divides by what they like. wrk2 prints milliseconds, and
-//! `vegeta report -type=hdrplot` says so in its head.
+//! those of the tool. The numbers have no unit: each tool divides as it likes. wrk2 prints milliseconds, and `vegeta
+//! report -type=hdrplot` names milliseconds in its header.
 //! Sources: `AbstractHistogram.outputPercentileDistribution` of `HdrHistogram` 2.2, `hdr_percentiles_print` of
 //! `HdrHistogram_c`, `print_hdr_latency` in src/wrk.c of wrk2, README.md of vegeta 12.
 
@@ -38,7 +38,7 @@ pub struct Row {
 pub struct Table {
     /// From the smallest value to the largest.
     pub rows: Vec<Row>,
-    /// Its values are milliseconds: its head says so, or it stands below the heading that wrk2 gives it.
+    /// Whether the values are milliseconds: the header says so, or the table follows the heading of wrk2.
     pub in_ms: bool,
     /// wrk2 says of it that the wait before a late start is left out.
     pub uncorrected: bool,
@@ -115,7 +115,7 @@ pub fn parse(text: &str) -> Result<Printed, Broken> {
             let counted = printed.tables.last().map_or(total, Table::total);
             if total != counted {
                 let why =
-                    format!("the rows count {counted} values, and the line below them {total}");
+                    format!("the rows add up to {counted} values, but the line below says {total}");
                 return Err(broken(why));
             }
         } else if let Some(rate) = line.trim().strip_prefix("Requests/sec:") {
@@ -147,7 +147,7 @@ impl Table {
             .find_map(|(name, falls)| falls.then_some(name))
         });
         if let Some(name) = falls {
-            return Err(format!("the {name} is less than in the row before"));
+            return Err(format!("the {name} is less than in the previous row"));
         }
         self.rows.push(row);
         Ok(())
@@ -160,18 +160,18 @@ fn whole(printed: &Printed) -> Result<(), String> {
         return Ok(());
     };
     let (Some(first), Some(last)) = (table.rows.first(), table.rows.last()) else {
-        return Err("the table has no row".to_owned());
+        return Err("the table has no rows".to_owned());
     };
     // Of no value one row is printed.
     if first.percentile > 0.0 && last.count > 0 {
         return Err(format!(
-            "the table begins at percentile {} and not at 0",
+            "the table begins at percentile {}, not at 0",
             first.percentile
         ));
     }
     if last.percentile < 1.0 {
         return Err(format!(
-            "the table ends at percentile {} and not at 1",
+            "the table ends at percentile {}, not at 1",
             last.percentile
         ));
     }
@@ -319,7 +319,7 @@ Transfer/sec:    676.18KB
                 "count    =        39500",
                 "count    =        39501",
                 15,
-                "and the line below them 39501",
+                "but the line below says 39501",
             ),
         ] {
             let text = WRK2.replacen(from, to, 1);
@@ -332,7 +332,7 @@ Transfer/sec:    676.18KB
             WRK2.find("Value").unwrap() + "Value   Percentile   TotalCount 1/(1-Percentile)".len();
         assert_eq!(
             parse(&WRK2[..header]).unwrap_err().why,
-            "the table has no row"
+            "the table has no rows"
         );
         assert!(!looks_like("latency 12 ms") && looks_like(WRK2));
     }

@@ -1,9 +1,9 @@
 //! Names of packet counters of single queues among a driver's statistics (`ethtool -S`).
 //!
-//! No two drivers agree, and there is no other source before `netdev` netlink (Linux 6.9). A name is split
-//! into words, numbers are taken out, and what is left is looked up in a short list of forms, each with the
-//! drivers that use it; a name of no known form is no queue's counter. Sources: the drivers of Linux 6.18 and
-//! outputs collected by `isc-projects/ethq tests`.
+//! No two drivers agree, and there is no other source before `netdev` netlink (Linux 6.9). A name is split into
+//! words, its numbers are removed, and the rest is looked up in a short list of forms, each with the drivers that
+//! use it; a name of an unknown form is not a queue counter. Sources: the drivers of Linux 6.18 and outputs
+//! collected by `isc-projects/ethq tests`.
 
 /// Which way packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ pub enum Direction {
     Tx,
 }
 
-/// A queue's counter of packets; a queue may have several, whose sum is meant.
+/// A packet counter of a queue; a queue may have several, to be added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueCounter {
     /// Direction of the queue.

@@ -2,8 +2,8 @@
 //!
 //! A table is a row of structures: type, length, handle, fields, then strings up to a double zero (DMTF DSP0134,
 //! SMBIOS 3.7, sections 6.1 and 7.18). The kernel hands it out as `/sys/firmware/dmi/tables/DMI`, to root only.
-//! What a *channel* is the standard does not say; makers write it into the names of the slots, each in their
-//! own way. Names that leave it open are not guessed at.
+//! The standard does not define a *channel*; vendors encode it in slot names, each in their own way. Ambiguous
+//! names are not guessed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ const END: u8 = 127;
 /// A slot for a memory module (type 17).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// There is a module in it.
+    /// Whether the slot has a module.
     pub filled: bool,
     /// Name printed on the board: `P1-DIMMA1`.
     pub device: String,
@@ -49,8 +49,8 @@ pub fn slots(hex: &str) -> Option<Vec<Slot>> {
     (rest.is_empty() && !table.is_empty()).then_some(slots)
 }
 
-/// The same table in hex with nothing but its memory slots and their two names: serial numbers, asset tags and the
-/// UUID of the machine are left out. `None` if it is no table.
+/// The same table in hex, reduced to its memory slots and their two names: serial numbers, asset tags and the UUID
+/// of the machine are left out. `None` if it is no table.
 pub fn without_identity(hex: &str) -> Option<String> {
     let slots = slots(hex)?;
     let mut table = Vec::new();
@@ -112,7 +112,7 @@ impl Structure<'_> {
         Some(u16::from_le_bytes(bytes.try_into().ok()?))
     }
 
-    /// The string whose number stands at `at`; empty if there is none.
+    /// The string whose number is at `at`; empty if there is none.
     fn string(&self, at: usize) -> String {
         let number = usize::from(self.fields.get(at).copied().unwrap_or(0));
         let found = match number.checked_sub(1) {
@@ -150,7 +150,7 @@ fn slot(structure: &Structure<'_>) -> Option<Slot> {
     })
 }
 
-/// What tells the channel of a slot from those of the other slots; `None` where the names do not say.
+/// What identifies the channel of a slot among all slots; `None` if the names do not show it.
 fn channel(bank: &str, device: &str) -> Option<Vec<String>> {
     let (bank, device) = (words(bank), words(device));
     [(&bank, &device), (&device, &bank)]

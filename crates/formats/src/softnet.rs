@@ -22,7 +22,7 @@ pub struct Row {
     pub flow_limit: Option<u32>,
 }
 
-/// All rows; `None` if one of them is no row, because then nobody knows whose the others are.
+/// All rows; `None` if a line is not a row, because the CPUs of the other rows are then unknown.
 pub fn parse(text: &str) -> Option<Vec<Row>> {
     text.lines().map(row).collect()
 }

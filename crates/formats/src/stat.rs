@@ -34,7 +34,7 @@ pub struct Ticks {
     pub irq: u64,
     /// Soft interrupts.
     pub softirq: u64,
-    /// Wanted to run, and the hypervisor ran somebody else.
+    /// Ready to run while the hypervisor ran another guest.
     pub steal: u64,
 }
 

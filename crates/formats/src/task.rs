@@ -30,7 +30,7 @@ pub struct Stat<'a> {
     pub nice: i64,
     /// Threads of the process (column 20).
     pub threads: u64,
-    /// Start in ticks after boot (column 22); with the id it tells a thread from a later one.
+    /// Start in ticks after boot (column 22); together with the id it identifies a thread.
     pub started: u64,
     /// CPU on which it ran last (column 39).
     pub last_cpu: usize,
@@ -76,7 +76,7 @@ pub fn stat(text: &str) -> Option<Stat<'_>> {
     })
 }
 
-/// What `schedstat` tells of one thread.
+/// The `schedstat` values of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunTime {
     /// Nanoseconds on a CPU.
@@ -85,8 +85,8 @@ pub struct RunTime {
     pub waited_ns: u64,
 }
 
-/// Reads `schedstat`. A kernel that does not count prints zeros (`sched_info_on`), which tell nothing: a task that
-/// is asked has run.
+/// Reads `schedstat`. A kernel that does not count prints zeros (`sched_info_on`), which are not values: the task
+/// has run.
 pub fn schedstat(text: &str) -> Option<RunTime> {
     let mut words = text.split_ascii_whitespace();
     let mut number = || words.next()?.parse::<u64>().ok();

@@ -1,7 +1,7 @@
 //! `events/*/*/format` of tracefs: where the fields of a kernel event lie, and what their numbers mean.
 //!
-//! The numbers of an enumeration (the reasons of dropped packets foremost) differ between kernels, so they
-//! are named by the kernel's own table, which stands in the print format as `__print_symbolic`.
+//! The numbers of an enumeration (the reasons of dropped packets foremost) differ between kernels, so their names
+//! come from the kernel's own table, which is in the print format as `__print_symbolic`.
 //! Source: `kernel/trace/trace_events.c` of Linux 6.18, `f_show`.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub struct Field {
 }
 
 impl Format {
-    /// Reads a format file; nothing if it lacks name or number. Lines not understood are left out.
+    /// Reads a format file; `None` if it lacks a name or number. Unknown lines are skipped.
     pub fn parse(text: &str) -> Option<Self> {
         let mut format = Self::default();
         let mut numbered = false;
@@ -83,7 +83,7 @@ impl Format {
 }
 
 impl Field {
-    /// Its value in a raw record, if the record is long enough and the field is a number.
+    /// The value of the field in a raw record, if the record is long enough and the field is a number.
     pub fn value(&self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..self.offset.checked_add(self.size)?)?;
         match *bytes {

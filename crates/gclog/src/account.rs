@@ -1,14 +1,14 @@
-//! What became of every line.
+//! How every line was classified.
 
 /// How many lines and bytes of a log were understood. Every byte is in exactly one of the three groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Lines that gave an event, or a part of one.
     pub understood: Share,
-    /// Lines of a known form that say nothing that is asked for: `gc+heap` details, banners, empty lines.
+    /// Lines of a known form without relevant data: `gc+heap` details, banners, empty lines.
     pub ignored: Share,
-    /// Lines not understood: output of the application, damage, a format that nobody taught us. A pause whose duration
-    /// cannot be read is told without one, and its line counts here.
+    /// Lines not understood: output of the application, damage, an unknown format. A pause whose duration cannot be
+    /// read is emitted without one, and its line counts here.
     pub unknown: Share,
     /// The first few lines not understood.
     pub samples: Vec<Sample>,
@@ -19,15 +19,15 @@ pub struct Account {
     /// The last line has no end: the log is cut, or still being written.
     pub cut: bool,
     /// Messages that the JVM says it dropped, because the buffer of its asynchronous log (`-Xlog:async`, JDK 17) was full:
-    /// collections may be among them, and whatever is counted is less than there was.
+    /// collections may be among them, and all counts are then too low.
     pub dropped_messages: u64,
     /// The log of JDK 5 to 8 begins in the midst of a pause, as the next file of a rotated set does: the line that ends the
-    /// pause, with its duration. It is no event, since nothing tells what pause it was.
+    /// pause, with its duration. It is not an event, since the kind of pause is unknown.
     pub begins_within: Option<Sample>,
-    /// Line by which it was sure that two JVMs write by turns into this log, of which nothing tells whose a line is, so what is
-    /// told of runs mixes both.
+    /// Line that proves that two JVMs interleave in this log without identifying their lines, so the figures of the runs mix
+    /// both.
     pub by_turns: Option<u64>,
-    /// Lines that are not read since more JVMs write by turns than are told apart (16); in `ignored`.
+    /// Lines that are skipped because more JVMs interleave than can be separated (16); in `ignored`.
     pub left_out: Share,
 }
 
@@ -40,7 +40,7 @@ pub struct Share {
     pub bytes: u64,
 }
 
-/// A line as it stands in the log.
+/// A line as it is in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// From 1.

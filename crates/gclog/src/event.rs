@@ -1,7 +1,7 @@
-//! What a GC log says, one model for all collectors and all versions.
+//! The events of a GC log, one model for all collectors and all versions.
 //!
-//! Sizes are bytes, durations nanoseconds, both exactly as printed: `0.1193963 secs` is 119 396 300 ns.
-//! Nothing is made up: what a line did not print is `None`, never zero.
+//! Sizes are bytes, durations nanoseconds, both exactly as printed: `0.1193963 secs` is 119 396 300 ns. A value
+//! that a line did not print is `None`, never zero.
 
 use memchr::memmem;
 
@@ -24,11 +24,11 @@ pub enum Collector {
     Serial,
     /// `PSYoungGen`, `ParOldGen`: throughput first.
     Parallel,
-    /// Concurrent mark-sweep with ParNew or DefNew; gone since JDK 14.
+    /// Concurrent mark-sweep with ParNew or DefNew; removed in JDK 14.
     Cms,
     /// Garbage first.
     G1,
-    /// ZGC of one generation, JDK 11 to 23.
+    /// Single-generation ZGC, JDK 11 to 23.
     Z,
     /// Generational ZGC, from JDK 21.
     GenerationalZ,
@@ -65,7 +65,7 @@ pub enum Kind {
 /// Something that changed size in a collection. Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Used before; CMS's initial mark and remark print only one figure, which stands here and in `after`.
+    /// Used before; CMS's initial mark and remark print only one figure, which is here and in `after`.
     pub before: Option<u64>,
     /// Used after.
     pub after: Option<u64>,
@@ -73,7 +73,7 @@ pub struct Change {
     pub capacity: Option<u64>,
 }
 
-/// A part of the heap, or what lies beside it.
+/// A part of the heap, or memory beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Area {
     /// All of the Java heap.
@@ -82,7 +82,7 @@ pub enum Area {
     Young,
     /// Where objects are born.
     Eden,
-    /// Where young survivors wait.
+    /// Where young survivors are kept.
     Survivor,
     /// Old or tenured generation.
     Old,
@@ -126,7 +126,7 @@ pub struct Cpu {
     pub user_ns: u64,
     /// In the kernel for it.
     pub sys_ns: u64,
-    /// Time on the wall, in steps of 10 ms.
+    /// Wall-clock time, in steps of 10 ms.
     pub real_ns: u64,
 }
 
@@ -159,8 +159,8 @@ pub struct Ages {
 pub struct References {
     /// `SoftReference`, `WeakReference`, `FinalReference`, `PhantomReference`, `JNI Weak Reference`.
     pub kind: Name,
-    /// How many were found whose object was not reachable otherwise; nothing where only the time is printed. ZGC and
-    /// Shenandoah call them discovered, and print those that they merely met as well.
+    /// How many were found whose object was not reachable otherwise; `None` if only the time is printed. ZGC and
+    /// Shenandoah call them discovered, and also print those that they merely encountered.
     pub count: Option<u64>,
     /// How long it took.
     pub duration_ns: Option<u64>,
@@ -178,9 +178,9 @@ pub struct Troubles {
     pub evacuation_failed: bool,
     /// `promotion failed`.
     pub promotion_failed: bool,
-    /// `concurrent mode failure`: CMS was not done in time.
+    /// `concurrent mode failure`: CMS did not finish in time.
     pub concurrent_mode_failure: bool,
-    /// `concurrent mode interrupted`: somebody asked for a full collection meanwhile.
+    /// `concurrent mode interrupted`: a full collection was requested meanwhile.
     pub concurrent_mode_interrupted: bool,
     /// The cause is `GCLocker Initiated GC`.
     pub gc_locker: bool,
@@ -189,9 +189,9 @@ pub struct Troubles {
 /// Threads stopped, for a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pause {
-    /// Line of the log where it is told, from 1: the one with its duration.
+    /// Line of the log that contains its duration, from 1.
     pub line: u64,
-    /// When it began. Unified logs stamp the end: the duration is taken off.
+    /// When it began. Unified logs stamp the end: the duration is subtracted.
     pub began: Stamp,
     /// `GC(12)`, or `#12:` of `PrintGCID`.
     pub id: Option<u64>,
@@ -200,18 +200,18 @@ pub struct Pause {
     pub name: Name,
     /// What it was for.
     pub kind: Kind,
-    /// Why it came, without brackets: `G1 Evacuation Pause`, `Allocation Failure`, `System.gc()`.
+    /// Its cause, without brackets: `G1 Evacuation Pause`, `Allocation Failure`, `System.gc()`.
     pub cause: Option<Name>,
     /// It starts a concurrent cycle: `Concurrent Start`, `initial-mark`.
     pub starts_cycle: bool,
-    /// How long threads were stopped. Nothing where the log is cut before the figure.
+    /// How long threads were stopped. `None` if the log is cut before the figure.
     pub duration_ns: Option<u64>,
-    /// It lies within another pause whose duration holds this one's too, such as the young collection before
-    /// CMS's remark: not to be added to a total.
+    /// It lies within another pause whose duration includes this one's, such as the young collection before CMS's
+    /// remark: not to be added to a total.
     pub nested: bool,
     /// What the areas held.
     pub areas: Areas,
-    /// Bytes that moved from young to old, where the log lets it be reckoned exactly.
+    /// Bytes that moved from young to old, where they follow exactly from the log.
     pub promoted: Option<u64>,
     /// Of the young generation at that moment: used and capacity, as CMS's remark and initial mark print it
     /// (`YG occupancy: 5803756 K (5872064 K)`).
@@ -228,15 +228,15 @@ pub struct Pause {
     pub troubles: Troubles,
 }
 
-/// Work of a collector while the application runs.
+/// Concurrent work of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrent {
     /// Line of the log.
     pub line: u64,
-    /// When it began; nothing where the log tells neither that nor how long it took.
+    /// When it began; empty if the log contains neither that nor the duration.
     pub began: Stamp,
-    /// When it ended, of one of which nothing else is known: ZGC up to JDK 20 under `-Xlog:gc` prints one line a cycle,
-    /// at its end and without its length. Else nothing.
+    /// When it ended, if nothing else is known: ZGC up to JDK 20 under `-Xlog:gc` prints one line per cycle, at its end
+    /// and without its length. Otherwise empty.
     pub ended: Stamp,
     /// `GC(12)`.
     pub id: Option<u64>,
@@ -246,11 +246,11 @@ pub struct Concurrent {
     pub cycle: bool,
     /// Why, of a whole cycle.
     pub cause: Option<Name>,
-    /// How long on the wall.
+    /// Wall-clock duration.
     pub duration_ns: Option<u64>,
     /// CPU time, of CMS's `0.019/0.019 secs` the first figure.
     pub cpu_ns: Option<u64>,
-    /// It was given up: `concurrent mark abort`, `abort preclean due to time`.
+    /// It was aborted: `concurrent mark abort`, `abort preclean due to time`.
     pub aborted: bool,
     /// What areas held, of a whole cycle that prints it.
     pub areas: Areas,
@@ -274,23 +274,23 @@ impl Concurrent {
     }
 }
 
-/// Threads stopped, for whatever reason.
+/// Threads stopped, for any reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Safepoint {
     /// Line of the log.
     pub line: u64,
-    /// When it began, as near as the log tells.
+    /// When it began, as closely as the log shows.
     pub began: Stamp,
     /// The operation, where printed: `G1CollectForAllocation`, `RevokeBias`, `Cleanup`.
     pub operation: Option<Name>,
-    /// Until all threads stood still.
+    /// Time until all threads had stopped.
     pub reaching_ns: Option<u64>,
     /// From the call to stop until all ran again.
     pub total_ns: u64,
 }
 
-/// A row of a table in which a collector sums up what it did: ZGC every ten seconds, Shenandoah at the end of its JVM.
-/// Of the table of ZGC the last columns are taken, which are of all the time since the start.
+/// A row of a collector's summary table: ZGC prints one every ten seconds, Shenandoah when its JVM ends. The values
+/// are the last columns of the ZGC table, which cover all the time since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistic {
     /// Line of the log.
@@ -307,7 +307,7 @@ pub struct Statistic {
     pub longest_ns: u64,
 }
 
-/// What the log tells of the JVM that wrote it, one fact at a time.
+/// What the log contains about the JVM that wrote it, one fact at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact<'a> {
     /// `17.0.15+6-Debian-1deb12u1`, `1.8.0_504-8u504-ga-1-b01`.
@@ -328,14 +328,14 @@ pub enum Fact<'a> {
     MaxHeap(u64),
     /// Threads for pauses.
     ParallelWorkers(u64),
-    /// Threads beside the application.
+    /// Concurrent threads.
     ConcurrentWorkers(u64),
     /// Parallel for the young generation alone: `PSOldGen`, which one thread collects (`UseParallelOldGC` off, as it was up to
     /// JDK 7u4 unless switched on).
     SerialOld,
 }
 
-/// The bytes that a humongous allocation asked for, as G1 tells its decisions: unified logs print `allocation request:
+/// The size of a humongous allocation request, as G1 logs its decisions: unified logs print `allocation request:
 /// 3145744B threshold: ... source: concurrent humongous allocation`, JDK 8 with `PrintAdaptiveSizePolicy` the same with
 /// `3145744 bytes`.
 pub(crate) fn humongous_request(text: &[u8]) -> Option<u64> {
@@ -346,17 +346,17 @@ pub(crate) fn humongous_request(text: &[u8]) -> Option<u64> {
     (bytes > 0).then_some(bytes)
 }
 
-/// One thing that the log says.
+/// One event of the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
-    /// Another JVM writes from here on: uptime and GC numbers start anew. Not told of the first one.
+    /// Another JVM writes from here on: uptime and GC numbers restart. Not emitted for the first one.
     Restart,
-    /// Several JVMs write by turns, and what is told from here on, up to the next of these, is of this one. Not told where all of a
-    /// log is of one writer; at the end of the others each has had one.
+    /// Several JVMs interleave in the log, and the events from here to the next `Turn` are of this one. Not emitted if the log
+    /// has a single writer; otherwise every writer gets at least one.
     Turn {
-        /// Its number, small; that of a writer who has ended may become another's.
+        /// Its number, small; a new writer may reuse the number of one that has ended.
         jvm: usize,
-        /// Its name, as its lines tell it: `web-0/app`, `pid 4711`.
+        /// Its name, from its lines: `web-0/app`, `pid 4711`.
         from: &'a str,
     },
     /// Of the JVM.
@@ -369,7 +369,7 @@ pub enum Event<'a> {
     Safepoint(&'a Safepoint),
     /// References that a concurrent collector found in a cycle; those of a pause are in the pause.
     References(References),
-    /// A row of a collector's own sums.
+    /// A row of a collector's own summary.
     Statistic(&'a Statistic),
     /// An application thread waited for memory: ZGC's `Allocation Stall (thread) 12.3ms`, Shenandoah's pacing.
     Stall {
@@ -382,8 +382,7 @@ pub enum Event<'a> {
         /// How long.
         duration_ns: u64,
     },
-    /// The age table of a young collection that ran beside the application, as generational ZGC prints it; that of a pause is in
-    /// the pause.
+    /// The age table of a concurrent young collection, as generational ZGC prints it; that of a pause is in the pause.
     Ages {
         /// Line of the log, the one that ends the collection.
         line: u64,
@@ -407,7 +406,8 @@ pub enum Event<'a> {
         at: Stamp,
         /// Its bytes.
         bytes: u64,
-        /// It was to be allocated, and a cycle or more heap was asked for; else it was in the heap at a collection.
+        /// It was to be allocated, and a cycle or more heap was requested; otherwise it was in the heap at a
+        /// collection.
         asked: bool,
     },
     /// `java.lang.OutOfMemoryError` and its like.

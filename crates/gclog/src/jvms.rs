@@ -337,7 +337,7 @@ impl Numbers {
     }
 }
 
-/// What is kept of each JVM that writes into one log by turns. It stands for that of the JVM whose turn it is.
+/// State per JVM that interleaves in one log. It dereferences to the state of the current JVM.
 #[derive(Clone, Debug)]
 pub struct Turns<T> {
     /// At least one.

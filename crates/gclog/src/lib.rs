@@ -17,12 +17,12 @@
 //! assert_eq!(account.unknown.lines, 0);
 //! ```
 //!
-//! It is on no registry: another project depends on the repository, `rungwise-gclog = { git = "URL", rev = "COMMIT" }`.
+//! The crate is not on a registry. Depend on the repository: `rungwise-gclog = { git = "URL", rev = "COMMIT" }`.
 //!
-//! Pure: no file is opened here, no clock is read, no input makes it panic. A log may be pushed in pieces of any
-//! length; the events are the same. One file may hold lines of the application, several JVMs and several formats:
-//! each line is judged by itself, and what containers, collectors of logs and syslog have put around it is taken off first.
-//! Where lines tell whose they are, JVMs that write by turns are told apart ([`Event::Turn`]).
+//! Pure: no file is opened here, no clock is read, no input makes it panic. A log may be pushed in pieces of any length;
+//! the events are the same. One file may hold lines of the application, several JVMs and several formats: each line is
+//! parsed by itself, after the prefixes of containers, log collectors and syslog are removed. If lines identify their JVM,
+//! several JVMs that interleave in one log are separated ([`Event::Turn`]).
 
 #![expect(
     clippy::doc_markdown,

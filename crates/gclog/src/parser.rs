@@ -44,8 +44,8 @@ impl Parser {
         Self::default()
     }
 
-    /// Reads the next piece of the log, of any length, and tells the sink what it says. What a line tells may come
-    /// later than the line: a pause is told when nothing more about it can follow.
+    /// Reads the next piece of the log, of any length, and passes its events to the sink. An event may come later
+    /// than its line: a pause is emitted when nothing more about it can follow.
     pub fn push(&mut self, piece: &[u8], sink: &mut impl FnMut(&Names, Event<'_>)) {
         let Self {
             lines,
@@ -55,8 +55,8 @@ impl Parser {
         lines.push(piece, |line| inner.line(wrapper, line, sink));
     }
 
-    /// What is pushed from here on is of another JVM, as whoever has the files knows: nothing in the text need show it. To be
-    /// called behind the end of a line.
+    /// Everything pushed from here on is of another JVM; the caller knows this from the files, and the text need not show it.
+    /// Call it at the end of a line.
     pub fn restart(&mut self, sink: &mut impl FnMut(&Names, Event<'_>)) {
         let inner = &mut self.inner;
         if inner.line == 0 {
@@ -82,7 +82,7 @@ impl Parser {
         });
     }
 
-    /// Ends the log: tells what is still open, and gives the account of all lines.
+    /// Ends the log: emits events that are still open, and returns the account of all lines.
     pub fn finish(self, sink: &mut impl FnMut(&Names, Event<'_>)) -> Account {
         let (mut inner, mut wrapper) = (self.inner, self.wrapper);
         self.lines
@@ -107,7 +107,7 @@ impl Parser {
         account
     }
 
-    /// What became of the lines so far, but for those that are parts of one whose end has not come.
+    /// The account of the lines so far, except parts of an unfinished line.
     pub fn account(&self) -> &Account {
         &self.inner.account
     }
@@ -117,8 +117,8 @@ impl Parser {
         self.inner.line
     }
 
-    /// What has ended and may still get something, such as the CPU time of a pause, so that it was not told yet, with the name of
-    /// its JVM where several write by turns. For who shows a log while it is written; [`Parser::push`] tells it in its time.
+    /// Events that have ended but are not emitted yet, because a line such as the CPU time of a pause may follow; with the name
+    /// of the JVM if several interleave. For a live view of a log; [`Parser::push`] emits them later.
     pub fn waiting(&self) -> impl Iterator<Item = (Option<&str>, Event<'_>)> {
         let jvms = self.inner.jvms.all();
         let several = jvms

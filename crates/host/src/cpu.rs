@@ -245,6 +245,19 @@ impl Reach {
     }
 }
 
+/// Whether every thread of the service among `sources` that works is bound to one CPU: all but one, which only waits for the
+/// others as the main thread of most services does.
+pub fn is_pinned(sources: &[CpuSource]) -> bool {
+    let service = sources
+        .iter()
+        .filter(|source| source.owner == Owner::Service);
+    let spent = service.filter_map(|source| (source.read)().ok());
+    let pids = spent.flatten().filter_map(|spent| spent.pid);
+    let threads: Vec<Vec<u32>> = pids.flat_map(machine::cpus_of_threads).collect();
+    let pinned = threads.iter().filter(|cpus| cpus.len() == 1).count();
+    pinned > 0 && pinned + 1 >= threads.len()
+}
+
 /// Foreign share of the machine's CPUs right now, over a window that this call sleeps through.
 pub fn foreign_now(window: Duration, own: &[CpuSource]) -> Result<f64> {
     let meter = CpuMeter::begin(own)?;

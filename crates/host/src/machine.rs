@@ -47,18 +47,23 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 
 /// CPUs that some thread of a process may run on; none where it cannot be seen.
 pub(crate) fn cpus_of(pid: u32) -> Vec<u32> {
+    let all: BTreeSet<u32> = cpus_of_threads(pid).into_iter().flatten().collect();
+    all.into_iter().collect()
+}
+
+/// CPUs that each thread of a process may run on; no thread where the process cannot be seen.
+pub(crate) fn cpus_of_threads(pid: u32) -> Vec<Vec<u32>> {
     let tasks = format!("/proc/{pid}/task");
     let threads = files::folders(tasks.as_ref()).unwrap_or_default();
-    let mut cpus = BTreeSet::new();
-    for thread in threads {
+    let of_thread = |thread| {
         // One that has ended since it was listed may run nowhere.
         let status = files::read(format!("{tasks}/{thread}/status").as_ref());
         let status = String::from_utf8_lossy(&status.unwrap_or_default()).into_owned();
         let field = "Cpus_allowed_list:";
         let list = status.lines().find_map(|line| line.strip_prefix(field));
-        cpus.extend(list.map(cpu_list).unwrap_or_default());
-    }
-    cpus.into_iter().collect()
+        list.map(cpu_list).unwrap_or_default()
+    };
+    threads.into_iter().map(of_thread).collect()
 }
 
 /// Reads a list as the kernel prints it: `0-3,8,10-11`. What is not a number is left out.

@@ -1,7 +1,8 @@
 //! A command line of the JVM as a list of options, from text or from the words of a process.
 //!
-//! `-Xmx`, `-Xms`, `-Xmn` and `-Xss` are other ways to set flags (`share/runtime/arguments.cpp`) and are read as such. A file
-//! of arguments (`@file`) is read by whoever opens files, else it is named. What follows the main class or `-jar FILE` belongs to the application.
+//! `-Xmx`, `-Xms`, `-Xmn` and `-Xss` are other ways to set flags (`share/runtime/arguments.cpp`) and are read as such. An
+//! argument file (`@file`) is read if the caller passes its text; otherwise it is listed. What follows the main class or `-jar
+//! FILE` belongs to the application.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,9 +20,9 @@ pub enum Origin {
     LauncherOptions,
     /// In `_JAVA_OPTIONS`, which the JVM reads after its command line.
     LateOptions,
-    /// As the JVM itself tells its arguments in its performance data, argument files and variables included.
+    /// The arguments as the JVM publishes them in its performance data, argument files and variables included.
     Told,
-    /// In the header of a GC log: JDK 8 prints there what it decided by itself as well.
+    /// In the header of a GC log: JDK 8 also prints values there that it chose itself.
     Log,
 }
 

@@ -1,6 +1,6 @@
-//! How an option stands from one JDK to the next: when it came, what became of its default, when it went.
+//! The history of an option across JDKs: when it was added, how its default changed, when it was removed.
 //!
-//! Only the releases that have a table are known by themselves; where a JVM says since when something is so, that is told.
+//! Only releases with a table are known directly; a date that a JVM itself prints is shown.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ use crate::table::{Default, Flag, Kind};
 /// How a release takes an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It does not know it, and a JVM that is given it does not start.
+    /// The release does not have the option and refuses to start with it.
     Unknown,
-    /// As it is.
+    /// Accepted.
     Taken,
-    /// Behind `-XX:+UnlockExperimentalVMOptions`.
+    /// Needs `-XX:+UnlockExperimentalVMOptions`.
     Experimental,
-    /// Behind `-XX:+UnlockDiagnosticVMOptions`.
+    /// Needs `-XX:+UnlockDiagnosticVMOptions`.
     Diagnostic,
-    /// With a warning that it will go.
+    /// Accepted with a warning that it will be removed.
     Deprecated,
-    /// With a warning, and without effect.
+    /// Accepted with a warning, without effect.
     Ignored,
 }
 
@@ -51,11 +51,11 @@ pub struct Standing {
     pub release: Release,
     /// How it takes the option.
     pub state: State,
-    /// What holds without it; none where that is decided at start, or it is no flag.
+    /// Its default; `None` if the JVM decides it at startup, or the option is not a flag.
     pub default: Option<&'static str>,
 }
 
-/// The option in each release that has a table, oldest first; nothing of an option that no table tells of.
+/// The option in each release with a table, oldest first; empty if no table contains the option.
 pub fn history(given: &Given) -> Vec<Standing> {
     let all: Vec<Standing> = Release::known()
         .map(|release| {
@@ -76,7 +76,7 @@ pub fn history(given: &Given) -> Vec<Standing> {
     all
 }
 
-/// The same in a sentence: `in JDK 7 to 11; deprecated since JDK 9; not in 17, 21, 25`. Empty where nothing is known.
+/// The same as a sentence: `in JDK 7 to 11; deprecated since JDK 9; not in 17, 21, 25`. Empty where nothing is known.
 pub fn lifetime(given: &Given) -> String {
     let all = history(given);
     let of = |wanted: &dyn Fn(&Standing) -> bool| {

@@ -1,5 +1,5 @@
 //! What `HotSpot`'s flags mean: the tables of JDK 8 to 25 as real JVMs printed them, that of JDK 7 from its source, a parser
-//! of command lines, judgements of them, and the way from one JDK to another.
+//! of command lines, checks of them, and the migration from one JDK to another.
 //!
 //! ```
 //! use rungwise_jvm::{Case, CommandLine, Machine, Release, judge};

@@ -33,7 +33,7 @@ pub enum Type {
     None,
 }
 
-/// What holds where the flag is not given.
+/// The value without the flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Default {
     /// Always this.
@@ -45,10 +45,10 @@ pub enum Default {
     None,
 }
 
-/// How a name stands in a JDK.
+/// The status of a name in a JDK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// For everybody.
+    /// Supported for general use.
     Product,
     /// Product, and can be changed while the JVM runs (`jcmd PID VM.set_flag`).
     Manageable,
@@ -56,9 +56,9 @@ pub enum Kind {
     Diagnostic,
     /// Needs `-XX:+UnlockExperimentalVMOptions` before it.
     Experimental,
-    /// Another name of a flag; the JVM's words tell of which.
+    /// Another name of a flag; the JVM's message names the flag.
     Alias,
-    /// Taken with a warning and without effect.
+    /// Accepted with a warning, without effect.
     Gone,
     /// An option that is not a flag (`-Xint`), taken.
     Option,
@@ -84,13 +84,13 @@ pub struct Flag {
     pub value: Type,
     /// What holds without it.
     pub default: Default,
-    /// How it stands.
+    /// Its status.
     pub kind: Kind,
     /// Where it belongs: `C2`, `JVMCI`, `ARCH`, `pd` (its default depends on the kind of CPU); comma between them.
     pub parts: &'static str,
     /// Bounds of its value.
     pub bounds: Option<Bounds>,
-    /// What the JVM says when it is given; empty where it says nothing.
+    /// What the JVM prints when it is given; empty if nothing.
     pub words: &'static str,
 }
 

@@ -531,7 +531,7 @@ pub struct Stacks {
     pub event: String,
     /// Samples per second and CPU.
     pub hz: u32,
-    /// `root;callee;...;leaf` to number of samples; the first frame is the task's name, idle ones left out.
+    /// `root;callee;...;leaf` to number of samples; the first frame is the task's name, idle samples excluded.
     pub folded: BTreeMap<String, u64>,
     /// Samples of the idle task.
     pub idle: u64,

@@ -1,8 +1,8 @@
-//! What the looks of a window cost on this host: CPU time of this process, without sampling, rules and report.
+//! Cost of the samples of a window on this host: CPU time of this process, without sampling, rules and report.
 //!
 //!     cargo run --release -p rungwise-probes --example cost_of_looks -- [PID]
 //!
-//! Three windows of three seconds each; the number of looks is that of any window, so a longer one costs the same. Told are
+//! Three windows of three seconds each; the number of samples is that of any window, so a longer one costs the same. It prints
 //! the CPU times of gathering and of deriving evidence, so that a busy machine does not matter much.
 #![expect(clippy::print_stdout, reason = "a measurement prints")]
 

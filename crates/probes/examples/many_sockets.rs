@@ -1,8 +1,8 @@
-//! How long 100,000 TCP and 10,000 UDP sockets take to become evidence, at four looks.
+//! Time to derive evidence from 100,000 TCP and 10,000 UDP sockets in four samples.
 //!
 //!     cargo run --release -p rungwise-probes --example many_sockets
 //!
-//! One server with connections of many clients, each of which moved bytes; told is the CPU time of `derive` alone,
+//! One server with connections of many clients, each of which moved bytes; prints the CPU time of `derive` alone,
 //! so that a busy machine does not matter much.
 #![expect(clippy::print_stdout, reason = "a measurement prints")]
 

@@ -128,17 +128,17 @@ pub fn gather(
     capture
 }
 
-/// Reads a machine, look after look.
+/// Reads a machine, sample by sample.
 struct Reader<'h> {
     host: &'h dyn Host,
     /// The process that is judged.
     pid: Option<u32>,
-    /// Processes that the other placeholders stand for, as of the latest list of all processes.
+    /// Processes that the other placeholders match, from the latest list of all processes.
     chosen: Chosen,
-    /// Names in folders that were listed already at this look: many patterns share them.
+    /// Names in folders already listed in this sample: many patterns share them.
     folders: Folders,
-    /// Files that are read at each look, of which there may be thousands: to read one again is a seventh of the cost of
-    /// opening it again as well (1 us against 7, `schedstat` of a thread, Linux 6.18).
+    /// Files that are read in each sample, possibly thousands: reading one again costs a seventh of opening it again as
+    /// well (1 us against 7, `schedstat` of a thread, Linux 6.18).
     kept: BTreeMap<String, File>,
     /// Control groups that are limited.
     groups: Groups,
@@ -168,7 +168,7 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// One look, `at_s` seconds after the first of those `before` it.
+    /// One full sample, `at_s` seconds after the first of those `before` it.
     fn look(&mut self, which: Look, before: &[Moment], at_s: f64) -> Moment {
         let sources: BTreeSet<Source> = PROBES
             .iter()
@@ -203,7 +203,7 @@ impl<'h> Reader<'h> {
                         When::Once | When::Begin => before.first(),
                         When::Ends | When::Each | When::Often => before.last(),
                     };
-                    // At the first look nobody knows who runs; settings are read then if it is the only one.
+                    // In the first sample it is unknown which threads run; settings are read then if it is the only one.
                     if earlier.is_some() || source.when == When::Once {
                         self.read_running(pattern, earlier, &mut moment);
                     }
@@ -225,13 +225,13 @@ impl<'h> Reader<'h> {
         moment
     }
 
-    /// Adds who has the sockets open that are told, and what is read of those processes.
+    /// Adds the processes that have the reported sockets open, and the files read of them.
     ///
-    /// It comes last, because which sockets are told is known only then: to look through all descriptors of all processes
-    /// costs more than all else that is read.
+    /// It comes last, because the reported sockets are known only then: reading all descriptors of all processes costs
+    /// more than everything else.
     fn owners(&mut self, capture: &mut Capture) {
-        /// Connections that carry one request live for milliseconds: where most of them closed before their processes were
-        /// looked up, the sockets are sampled again, so often.
+        /// Number of times that the sockets are sampled again if most connections closed before their processes were
+        /// looked up: connections with a single request live for milliseconds.
         const TRIES: u32 = 4;
         let mut pids = BTreeSet::new();
         for attempt in 1..=TRIES {
@@ -289,7 +289,7 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// Reads all files that `pattern` stands for; `again`: they will be read at the next look too.
+    /// Reads all files that match `pattern`; `again`: they will be read in the next sample too.
     fn read_all(&mut self, pattern: &str, again: bool, moment: &mut Moment) {
         let (pattern, form) = Form::of(pattern);
         for pattern in self.of_processes(pattern) {
@@ -327,8 +327,8 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// Reads the files of those threads of the process that ran or waited to run since the look `earlier`; of all, without
-    /// one.
+    /// Reads the files of those threads of the process that ran or waited to run since the sample `earlier`; without
+    /// one, of all threads.
     fn read_running(&mut self, pattern: &str, earlier: Option<&Moment>, moment: &mut Moment) {
         // A process that has ended has no threads; the other sources tell.
         let paths: Vec<String> = self
@@ -365,7 +365,7 @@ impl<'h> Reader<'h> {
         self.host.read(Path::new(path))
     }
 
-    /// The pattern for each process that its placeholder stands for; itself where it has none.
+    /// The pattern for each process that its placeholder matches; the pattern itself if it has none.
     fn of_processes(&self, pattern: &str) -> Vec<String> {
         let of = |placeholder: &str, pids: &BTreeSet<u32>| {
             let each = pids.iter().map(u32::to_string);
@@ -423,8 +423,7 @@ fn ask(host: &dyn Host, question: Question, which: Look, before: &[Moment]) -> i
     host.tcp_in_use().map(Answer::Tcp)
 }
 
-/// The thread with this `schedstat` did not get a CPU between the looks. Where the kernel does not count, every thread
-/// may have.
+/// The thread with this `schedstat` did not get a CPU between the samples. If the kernel does not count, any thread may have.
 fn stood_still(time: &str, earlier: &Moment, now: &Moment) -> bool {
     match (earlier.files.get(time), now.files.get(time)) {
         (Some(Raw::Text(before)), Some(Raw::Text(after))) => {
@@ -483,7 +482,7 @@ fn is_gone(errno: i32) -> bool {
     [libc::ENOENT, libc::ENOTDIR, libc::ESRCH, libc::ENODEV].contains(&errno)
 }
 
-/// All paths that `pattern` stands for; without a star, itself.
+/// All paths that match `pattern`; without a star, the pattern itself.
 fn expand(host: &dyn Host, pattern: &str, folders: &mut Folders) -> io::Result<Vec<String>> {
     let mut found = vec![String::new()];
     for part in pattern.split('/').skip(1) {
@@ -525,7 +524,7 @@ fn expand(host: &dyn Host, pattern: &str, folders: &mut Folders) -> io::Result<V
     Ok(found)
 }
 
-/// The kernel's name of an error where it has one that probes tell apart.
+/// The kernel's name of an error, if probes distinguish it.
 pub(crate) fn reason(error: &io::Error) -> String {
     let name = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => "ENOENT",

@@ -1,9 +1,9 @@
 //! Walks the trees of control groups, wherever they are mounted, and reads those groups that are limited.
 //!
-//! A group may have any name and lie at any depth. So the trees are taken from `mountinfo`, walked once at the first
-//! look, and of each group its settings are read; counters follow at each look, of those groups alone that a setting
-//! limits. On most machines these are few: without a quota no counter is needed. Walk and list are limited, and cuts
-//! are reported. Source: kernel/cgroup/cgroup.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
+//! A group may have any name and lie at any depth. So the trees are taken from `mountinfo` and walked once in the first
+//! sample, and the settings of each group are read; counters follow in each sample, only of limited groups. On most
+//! machines these are few: without a quota no counter is needed. Walk and list are limited, and cuts are reported.
+//! Source: kernel/cgroup/cgroup.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -24,7 +24,7 @@ pub(crate) const FIRST_MOUNTS: &str = "/proc/1/mountinfo";
 /// Root of the file system of the first process.
 pub(crate) const FIRST_ROOT: &str = "/proc/1/root";
 
-/// Groups that are looked at in one tree. A node of Kubernetes has some four for each of its 110 pods.
+/// Groups that are read in one tree. A node of Kubernetes has some four for each of its 110 pods.
 const MOST_GROUPS: usize = 1500;
 
 /// Groups of one tree whose counters are read.
@@ -42,7 +42,7 @@ const MOST_TREES: usize = 8;
 /// When a counter is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Often {
-    /// At each look.
+    /// In each full sample.
     Each,
     /// At both ends.
     Ends,
@@ -231,14 +231,14 @@ fn limits_in(tree: &Tree) -> impl Iterator<Item = &'static Limits> {
         .filter(move |limits| limits.unified == tree.unified && tree.may_have(limits.controller))
 }
 
-/// The groups that are read again at each look.
+/// The groups that are read again in each full sample.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     counters: BTreeMap<String, Often>,
-    /// How many forks were refused in each group, at the first look.
+    /// Number of refused forks in each group, in the first sample.
     refused: BTreeMap<String, Raw>,
-    /// Some group is limited in more than its number of processes, as nearly every service is by systemd, and its CPUs, which each
-    /// process tells by itself.
+    /// Some group is limited in more than its number of processes, as nearly every service is by systemd, and its CPUs,
+    /// which each process reports itself.
     wants_members: bool,
     /// Freezers of the groups that a service is in, read at every sample.
     freezers: BTreeSet<String>,
@@ -248,7 +248,7 @@ pub(crate) struct Groups {
 const MEMBERSHIP: &str = "cgroup";
 
 impl Groups {
-    /// Reads the groups: finds them at the first look, and reads their counters at each.
+    /// Reads the groups: finds them in the first sample, and reads their counters in each.
     pub(crate) fn read(
         &mut self,
         host: &dyn Host,
@@ -333,7 +333,7 @@ impl Groups {
         for file in [OWN_MOUNTS, FIRST_MOUNTS] {
             let read = host.read(Path::new(file));
             let raw = match read {
-                // Of the other mounts nothing is kept: their sources and options are nobody's business.
+                // Other mounts are not kept: their sources and options may be confidential.
                 Ok(bytes) => Raw::Text(lines_of_trees(&String::from_utf8_lossy(&bytes))),
                 Err(error) => Raw::Failed {
                     failed: reason(&error),

@@ -71,7 +71,7 @@ pub(crate) fn read(top: &Path) -> Result<Capture> {
     Ok(capture)
 }
 
-/// Adds what the texts of `folder` tell.
+/// Adds the contents of the texts in `folder`.
 fn texts(folder: &Path, capture: &mut Capture) -> Result<()> {
     let mut names = files::list(folder).map_err(|error| wrong(folder, error.to_string()))?;
     names.sort();
@@ -107,7 +107,7 @@ fn wrong(path: &Path, why: String) -> Error {
     }
 }
 
-/// Adds what `text` tells to the looks of `capture`; the reason, where it cannot be understood.
+/// Adds the contents of `text` to the samples of `capture`; the reason if it cannot be parsed.
 pub fn tell(text: &str, capture: &mut Capture) -> std::result::Result<(), String> {
     // The story before the first mark is for people.
     for part in format!("\n{text}").split(&format!("\n{MARK}")).skip(1) {
@@ -149,7 +149,7 @@ pub fn tell(text: &str, capture: &mut Capture) -> std::result::Result<(), String
     Ok(())
 }
 
-/// The look at `at_s`, in its place among the others.
+/// The sample at `at_s`, in order among the others.
 fn look(capture: &mut Capture, at_s: f64) -> &mut Moment {
     let moments = &mut capture.moments;
     let place = moments.partition_point(|moment| moment.at_s < at_s);
@@ -163,14 +163,14 @@ fn look(capture: &mut Capture, at_s: f64) -> &mut Moment {
     &mut moments[place]
 }
 
-/// The answer to `question`, which stands in the text without its name.
+/// The answer to `question`, which the text contains without its name.
 fn answer(question: &str, body: &str) -> std::result::Result<Answer, String> {
     let value: serde_json::Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
     let named = serde_json::Map::from_iter([(question.to_owned(), value)]);
     serde_json::from_value(named.into()).map_err(|error| error.to_string())
 }
 
-/// The paths that `path` stands for: each `{0-19}` is all the numbers from 0 to 19.
+/// The paths that `path` expands to: each `{0-19}` is replaced by the numbers from 0 to 19.
 fn spread(path: &str) -> Option<Vec<String>> {
     let Some((head, rest)) = path.split_once('{') else {
         return Some(vec![path.to_owned()]);

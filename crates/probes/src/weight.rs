@@ -2,7 +2,7 @@
 //!
 //! The number of bytes is not enough: of six bytes, `"a":1,`, a map makes a node of a hundred. So entries are counted: each key of
 //! an object and each element of an array. Of a socket that stands where sockets stand nothing is kept but its own
-//! fields, so it has a weight of its own: a host may have 100,000 of them, with 40 keys each, in each of four looks.
+//! fields, so it has a weight of its own: a host may have 100,000 of them, with 40 keys each, in each of four samples.
 
 use std::io::{self, Write};
 

@@ -220,7 +220,7 @@ fn rates<K: Ord>(mut looks: Vec<(f64, BTreeMap<K, f64>)>) -> Result<BTreeMap<K, 
         .collect())
 }
 
-/// The text of a file at one look.
+/// The text of a file in one sample.
 pub(crate) fn text_of<'a>(moment: &'a Moment, path: &str) -> Result<&'a str, Absence> {
     match moment.files.get(path) {
         Some(Raw::Text(text)) => Ok(text),

@@ -1,10 +1,10 @@
-//! Kernel events of the window: dropped packets, and for a part of it lock contention, system calls, tasks that change
-//! their CPU.
+//! Kernel events of the window: dropped packets, and for a part of it lock contention, system calls and CPU
+//! migrations.
 //!
-//! Each event is counted exactly on each CPU. Where its circumstances are wanted as well (the stack of a
-//! contended lock, the reason of a drop), a second event takes samples at a bounded rate, and their shares are
-//! applied to the exact count: a storm of a million drops a second costs no more samples than a thousand. One
-//! event for both would not do, since perf stops *counting* when it throttles samples.
+//! Each event is counted exactly on each CPU. Where details are needed as well (the stack of a contended lock, the
+//! reason for a drop), a second event takes samples at a bounded rate, and their shares are applied to the exact
+//! count: a million drops per second cost no more samples than a thousand. One event cannot do both, since perf
+//! stops *counting* when it throttles samples.
 //! Sources: kernel/events/core.c (`__perf_event_account_interrupt`, `perf_swevent_event`),
 //! include/trace/events/{lock,skb}.h of Linux 6.18.
 
@@ -41,17 +41,17 @@ const EVERY: Duration = Duration::from_millis(100);
 const ENOUGH: u64 = 100_000;
 /// Stacks of contended locks kept; the rest goes into one.
 const MOST_STACKS: usize = 500;
-/// Stands for what was counted and not told apart.
+/// Key for counts that are not broken down.
 const OTHERS: &str = "[others]";
 
 const TRIED: &str = "count kernel events";
 
-/// Counts dropped packets from its start until it is stopped, all else until its time is over.
+/// Counts dropped packets from start until stopped, all other events for a limited time.
 ///
-/// Being watched slows what is watched: 170 ns per system call in a guest (Linux 6.18, AMD EPYC, 2026-11-21),
-/// a tenth of a program that does little else. Hence a part of the window only, and for system calls no longer
-/// than until their rate is known. A dropped packet costs 0.1 us more (there, 2026-11-22), and few are: they are counted in
-/// the whole window, unless they are dropped in masses.
+/// Counting slows the counted program: 170 ns per system call in a guest (Linux 6.18, AMD EPYC, 2026-11-21), a tenth of a
+/// program that does little else. Counting therefore covers a part of the window only, and system calls only until their
+/// rate is known. A dropped packet costs 0.1 us more (same guest, 2026-11-22), and drops are rare: they are counted in the
+/// whole window, unless there are very many.
 #[derive(Debug)]
 pub struct Counter {
     /// Names of the reasons of dropped packets.
@@ -62,11 +62,11 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Long enough to tell a rate, short enough not to cost.
+    /// Long enough to measure a rate, short enough to cost little.
     pub const LONGEST: Duration = Duration::from_secs(2);
 
-    /// Begins to count, all but dropped packets for at most `longest`. An event that cannot be counted is told at the end,
-    /// with the reason, and does not hinder the others.
+    /// Starts counting; all events but dropped packets for at most `longest`. The result lists an event that cannot be
+    /// counted, with the reason; the others are counted.
     pub fn start(longest: Duration) -> Result<Self> {
         let mut refused = BTreeMap::new();
         let mut formats = tracefs::formats(&[CONTENTION, DROP, SYSCALL]);
@@ -74,7 +74,7 @@ impl Counter {
         let mut watch = |event: &'static str, extra: Option<SampleFlag>| {
             let opened = formats
                 .remove(event)
-                .unwrap_or_else(|| Err(format!("{event} was not looked up")))
+                .unwrap_or_else(|| Err(format!("{event} was not read from tracefs")))
                 .and_then(|format| {
                     Watch::open(event, format.id, &cpus, extra)
                         .map(|watch| (watch, format))
@@ -124,7 +124,7 @@ impl Counter {
         })
     }
 
-    /// Ends, and names what was counted. A sampler beside it is ended together with it: [`crate::stop`].
+    /// Stops counting and names the functions. Use [`crate::stop`] to stop a sampler at the same time.
     pub fn stop(self) -> Events {
         let (_, events) = crate::stop(Err(()), Ok(self));
         events.expect("a counter that ends gives its events")
@@ -283,7 +283,7 @@ struct Reader {
     drops: Option<Watch>,
     syscalls: Option<Watch>,
     migrations: Option<Watch>,
-    /// Where a record of a drop has its reason; kernels before 5.17 tell none.
+    /// Where a record of a drop has its reason; kernels before 5.17 record none.
     reason: Option<Field>,
     tasks: Tasks,
     stacks: Fold,

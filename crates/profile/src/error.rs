@@ -1,5 +1,5 @@
-//! Why the kernel cannot be watched. Each message ends in what helps, after a semicolon: evidence that is
-//! missing is shown with its remedy apart.
+//! Why the kernel cannot be observed. Each message ends with a remedy after a semicolon: reports show the remedy
+//! for missing evidence separately.
 
 use std::io;
 
@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A variant per case that a caller treats differently.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel does not let this user watch the machine.
+    /// The kernel does not permit this user to observe the machine.
     #[error(
         "cannot {tried}: not permitted (sysctl kernel.perf_event_paranoid is {paranoid}); \
          run as root, or give the container CAP_PERFMON and CAP_SYSLOG"
@@ -22,16 +22,16 @@ pub enum Error {
         /// Value of the sysctl, or why it is unknown.
         paranoid: String,
     },
-    /// Samples could be taken, but nobody could say of what.
+    /// Samples are possible, but the functions cannot be named.
     #[error(
-        "cannot name the functions of the kernel: /proc/kallsyms shows no addresses (sysctl kernel.kptr_restrict \
-         is {restrict}); run as root, and where it is 2, set it to 1"
+        "cannot name kernel functions: /proc/kallsyms shows no addresses (sysctl kernel.kptr_restrict is {restrict}); run as \
+         root, and if it is 2, set it to 1"
     )]
     Nameless {
         /// Value of the sysctl, or why it is unknown.
         restrict: String,
     },
-    /// The kernel was built without it.
+    /// The kernel was built without the feature.
     #[error("cannot {tried}: {why}; use a kernel that has it")]
     Missing {
         /// Verb and object.
@@ -39,10 +39,10 @@ pub enum Error {
         /// What it lacks.
         why: String,
     },
-    /// The kernel knows perf, and not this event.
+    /// The kernel has perf, but not this event.
     #[error(
-        "cannot {tried}: {source}; this kernel, or a sandbox or hypervisor around it, does not offer the event: look from \
-         outside of that, or on another kernel"
+        "cannot {tried}: {source}; this kernel, or a sandbox or hypervisor around it, does not provide the event: run outside of \
+         it, or on another kernel"
     )]
     NotOffered {
         /// Verb and object.
@@ -50,14 +50,14 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// The kernel refused, and something may be done about it.
+    /// The kernel refused, and there is a remedy.
     #[error("cannot {tried}: {source}; {remedy}")]
     Refused {
         /// Verb and object.
         tried: String,
         /// The kernel's answer.
         source: io::Error,
-        /// What a person can do.
+        /// What to do.
         remedy: &'static str,
     },
     /// The kernel refused for a reason of its own.
@@ -109,9 +109,9 @@ impl Error {
 fn remedy(errno: i32) -> Option<&'static str> {
     Some(match errno {
         libc::EMFILE | libc::ENFILE => {
-            "raise the limit of open files (ulimit -n): every CPU takes seven"
+            "raise the limit of open files (ulimit -n): each CPU needs seven"
         }
-        libc::EBUSY => "end the program that has the counters for itself",
+        libc::EBUSY => "stop the program that reserves the performance counters",
         _ => return None,
     })
 }

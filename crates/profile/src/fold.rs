@@ -15,7 +15,7 @@ const MOST: usize = 1 << 16;
 /// From here on an entry of a call chain is no address but a mark of what follows (`PERF_CONTEXT_MAX`).
 const FIRST_MARK: u64 = -4095_i64 as u64;
 
-/// Where the CPU was, when not in a function of the kernel. Told by the record (`PERF_RECORD_MISC_CPUMODE`).
+/// Where the CPU was, if not in a kernel function; from the record (`PERF_RECORD_MISC_CPUMODE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Kernel,

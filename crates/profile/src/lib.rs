@@ -1,9 +1,9 @@
 //! What the kernel does during a window: stacks sampled by perf, and kernel events counted.
 //!
-//! A [`Sampler`] interrupts each CPU at a chosen rate and keeps where the kernel was; a [`Counter`] counts
-//! dropped packets, and lock contention and system calls for a part of the window. Both work on the whole
-//! machine, write nothing, leave no mount behind, and say what they cost. Names are looked up when the
-//! window is over. What it means is left to others: this crate ends with folded text and counts.
+//! A [`Sampler`] interrupts each CPU at a chosen rate and keeps where the kernel was; a [`Counter`] counts dropped
+//! packets, and lock contention and system calls for a part of the window. Both work on the whole machine, write
+//! nothing, leave no mount behind, and report their cost. Names are looked up after the window. Interpretation is
+//! not part of this crate: it returns folded text and counts.
 //! Sources: `perf_event_open(2)`, kernel/events/core.c of Linux 6.18.
 
 mod counter;
@@ -23,7 +23,8 @@ pub use tlb::Tlb;
 
 use rungwise_model::kernel::{Events, Stacks};
 
-/// Ends both; the kernel's symbols are read once for the two of them. Why one was not started is handed back.
+/// Stops both; the kernel's symbols are read once for both. Returns the error of a sampler or counter that did not
+/// start.
 pub fn stop<E>(
     sampler: Result<Sampler, E>,
     counter: Result<Counter, E>,

@@ -59,7 +59,7 @@ pub(crate) fn on_each<T>(
     Ok(opened)
 }
 
-/// What a ring tells.
+/// A record of a ring.
 pub(crate) enum Seen<'a> {
     /// An event happened.
     Sample(Sample<'a>),
@@ -113,7 +113,7 @@ impl Ring {
         self.sampler.disable()
     }
 
-    /// Hands all that is in the ring to `see`. Tells how many samples were lost.
+    /// Passes all records of the ring to `see`. Returns how many samples were lost.
     pub(crate) fn drain(&mut self, mut see: impl FnMut(Seen<'_>)) -> u64 {
         let mut lost = 0;
         while let Some(record) = self.sampler.next_record() {

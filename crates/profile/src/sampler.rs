@@ -1,9 +1,9 @@
 //! Stacks of the kernel, sampled on every CPU.
 //!
 //! Each CPU is interrupted at a fixed rate: by its cycle counter where there is one, by a timer where there is
-//! none (most guests). 99 Hz and not 100, so as not to run in step with what happens 100 times a second. The
-//! whole machine is sampled even when one process is asked for: an event per thread and CPU would cost more
-//! than it saves, and needs nearly the same rights. `exclude_idle` is not used: it would leave out the soft
+//! none (most guests). 99 Hz rather than 100, so that sampling is not in step with events that happen 100 times a
+//! second. The whole machine is sampled even when one process is requested: an event per thread and CPU would cost
+//! more than it saves, and needs nearly the same rights. `exclude_idle` is not used: it would leave out the soft
 //! interrupts that run over the idle task, which is where a receiving CPU spends its time.
 //! Sources: kernel/events/core.c (`perf_swevent_hrtimer`), arch/x86/events/core.c of Linux 6.18.
 
@@ -34,7 +34,7 @@ const TRIED: &str = "sample kernel stacks";
 pub struct Options {
     /// Samples per second and CPU.
     pub hz: u32,
-    /// Only this process and what it starts; without, everything.
+    /// Only this process and its children; `None` for everything.
     pub pid: Option<u32>,
 }
 
@@ -44,15 +44,15 @@ impl Default for Options {
     }
 }
 
-/// Samples from its start until it is stopped. Dropped, it ends without a result.
+/// Samples from start until stopped. Dropping it discards the result.
 ///
 /// Cost in a guest with 2 CPUs (Linux 6.18, AMD EPYC, 2026-11-21): 19 us of interrupt per sample, 0.2 % of each
-/// CPU at 99 Hz, which nobody accounts and `cost_s` does not hold; and 60 ms per window, most of it to read the
-/// kernel's symbols, which it does.
+/// CPU at 99 Hz, which no process is charged for and `cost_s` excludes; and 60 ms per window, mostly to read the
+/// kernel's symbols, which `cost_s` includes.
 ///
-/// Traps. A timer cannot interrupt code that runs with interrupts off; what it did is seen where they are turned
-/// on again (`_raw_spin_unlock_irqrestore`, `do_syscall_64`). Waiting inside the hypervisor is not seen at all.
-/// Where the unwinder loses its way, a stack ends early.
+/// Caveats. A timer cannot interrupt code that runs with interrupts off; its time shows up where they are turned
+/// on again (`_raw_spin_unlock_irqrestore`, `do_syscall_64`). Waiting inside the hypervisor is invisible. Where
+/// unwinding fails, a stack ends early.
 #[derive(Debug)]
 pub struct Sampler {
     event: &'static str,
@@ -72,7 +72,7 @@ struct Sampled {
 }
 
 impl Sampler {
-    /// Begins. Needs root or `CAP_PERFMON` and `CAP_SYSLOG`, unless sysctls let everybody.
+    /// Starts sampling. Needs root, or `CAP_PERFMON` and `CAP_SYSLOG`, unless sysctls permit everyone.
     pub fn start(options: &Options) -> Result<Self> {
         let before = perf::thread_cpu();
         // First that which is refused most often, with the reason that says most.
@@ -104,7 +104,7 @@ impl Sampler {
         })
     }
 
-    /// Ends, and names what was seen. A counter beside it is ended together with it: [`crate::stop`].
+    /// Stops sampling and names the functions. Use [`crate::stop`] to stop a counter at the same time.
     pub fn stop(self) -> Result<Stacks> {
         let (stacks, _) = crate::stop(Ok(self), Err(()));
         stacks.expect("a sampler that ends gives its stacks")

@@ -1,8 +1,8 @@
 //! The names of the kernel's functions.
 //!
-//! The kernel prints its 100,000 symbols anew for each reader, which costs it more than a window of samples does. So
-//! the list is read once, when the window is over and the addresses are known; that it will name anything is known
-//! before, by its beginning.
+//! The kernel formats its 100,000 symbols for each reader, which costs more than a window of samples. The list is
+//! therefore read once, after the window, when the addresses are known; its beginning is read before the window to
+//! check that it contains names.
 
 use std::io::{self, BufReader};
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result, sysctl};
 
 const PATH: &str = "/proc/kallsyms";
 
-const TRIED: &str = "name the functions of the kernel";
+const TRIED: &str = "name kernel functions";
 
 /// Bytes in which a symbol of code is met: 1,500 symbols.
 const BEGINNING: u64 = 64 << 10;
@@ -43,7 +43,7 @@ pub(crate) fn names(addresses: impl IntoIterator<Item = u64>) -> Result<Names> {
 }
 
 fn tried() -> String {
-    format!("{TRIED} by {PATH}")
+    format!("{TRIED} from {PATH}")
 }
 
 fn unreadable(error: rungwise_host::Error) -> Error {
@@ -71,7 +71,7 @@ fn judge(host: &dyn Host, beginning: &[u8]) -> Result<()> {
         },
         Unreadable::Foreign => Error::Missing {
             tried: TRIED.to_owned(),
-            why: format!("{PATH} lists none (CONFIG_KALLSYMS)"),
+            why: format!("{PATH} contains no kernel functions (CONFIG_KALLSYMS)"),
         },
     })
 }

@@ -1,7 +1,7 @@
-//! Names of tasks by their number, as records of perf and `/proc` tell them.
+//! Names of tasks by thread id, from perf records and `/proc`.
 //!
-//! A task that ran before the window began is looked up in `/proc` when its first sample is read; one that
-//! lived for a moment only is known from the record of its birth or of its new name.
+//! A task that ran before the window began is looked up in `/proc` when its first sample is read; the name of a
+//! short-lived task comes from the record of its creation or renaming.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const MOST: usize = 1 << 16;
 /// What the task of the idle loop is called by the kernel.
 const IDLE: &str = "swapper";
 
-/// Stands for a task of which nobody knows any more.
+/// Name of a task that has ended and is unknown.
 const ENDED: &str = "[ended]";
 
 /// Names by thread id.
@@ -26,7 +26,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Learns from what a ring tells.
+    /// Learns names from a record of a ring.
     pub(crate) fn learn(&mut self, seen: &Seen<'_>) {
         match *seen {
             Seen::Sample(_) => {}

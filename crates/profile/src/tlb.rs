@@ -1,7 +1,7 @@
-//! Data loads of the window, and those whose page the TLB did not know, by the CPU's own counters.
+//! Data loads and data TLB misses of the window, from the CPU's performance counters.
 //!
-//! Two counters per CPU run all the time and cost nothing: the hardware counts. A guest without a virtual PMU has none.
-//! What a miss is differs by model: on Intel a load that no level of the TLB knows, on Arm and AMD one that the first level does not.
+//! Two counters per CPU run all the time and cost nothing: the hardware counts. A guest without a virtual PMU has none. What a
+//! miss is differs by model: on Intel a load that misses all levels of the TLB, on Arm and AMD one that misses the first level.
 //! Sources: `perf_event_open(2)` (`PERF_TYPE_HW_CACHE`); arch/x86/events/intel/core.c of Linux 6.18.
 
 use perf_event::Counter;
@@ -12,9 +12,9 @@ use rungwise_model::kernel::TlbLoads;
 use crate::error::{Error, Result};
 use crate::perf;
 
-const TRIED: &str = "count misses of the TLB";
+const TRIED: &str = "count TLB misses";
 
-/// Counts from its start until its end.
+/// Counts from start until stopped.
 #[derive(Debug)]
 pub struct Tlb {
     loads: Vec<Counter>,
@@ -43,8 +43,8 @@ impl Tlb {
         })
     }
 
-    /// What was counted. With more events than the CPU has counters each runs for a part of the time; the counts are
-    /// those of the whole, by that part.
+    /// The counts. If there are more events than counters, each event runs for a part of the time; the counts are
+    /// scaled up to the whole.
     pub fn end(self) -> Result<TlbLoads> {
         let sum = |counters: Vec<Counter>| -> Result<f64> {
             let mut sum = 0.0;

@@ -1,8 +1,8 @@
 //! Formats of kernel events, from tracefs, without leaving a mount on the machine.
 //!
-//! Where nobody has mounted tracefs, a thread takes a mount namespace of its own, mounts it there, reads, and
-//! ends; the kernel unmounts it with the namespace. `/sys/kernel/debug/tracing` is never looked at: the mere
-//! look mounts it for everybody (kernel/trace/trace.c, `trace_automount`).
+//! If tracefs is not mounted, a thread mounts it in its own mount namespace, reads, and exits; the kernel unmounts
+//! it with the namespace. `/sys/kernel/debug/tracing` is never accessed: the access alone mounts it for every
+//! process (kernel/trace/trace.c, `trace_automount`).
 #![expect(
     unsafe_code,
     reason = "rustix calls unshare unsafe for the sake of a flag that is not used here"
@@ -19,7 +19,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const ROOT: &str = "/sys/kernel/tracing";
 
-/// The format of an event, or why there is none and, after a semicolon, what helps.
+/// The format of an event, or why there is none and, after a semicolon, the remedy.
 pub(crate) type Told = Result<Format, String>;
 
 /// Formats of these events (`skb:kfree_skb`).
@@ -75,7 +75,7 @@ fn read_all(host: &dyn Host, events: &[&'static str]) -> BTreeMap<&'static str, 
 fn read(host: &dyn Host, event: &str) -> Told {
     let path = format!("{ROOT}/events/{}/format", event.replace(':', "/"));
     match host.text(path.as_ref()) {
-        Ok(text) => Format::parse(&text).ok_or_else(|| format!("{path} has no format of an event")),
+        Ok(text) => Format::parse(&text).ok_or_else(|| format!("{path} contains no event format")),
         Err(error) => Err(match error.kind() {
             io::ErrorKind::NotFound => format!("this kernel has no event {event}"),
             io::ErrorKind::PermissionDenied => format!("{path}: not permitted; run as root"),
@@ -100,7 +100,12 @@ mod tests {
             .file("/sys/kernel/tracing/events/a/odd/format", "name: odd");
         let told = read_all(&host, &["a:good", "a:odd", "a:none"]);
         assert_eq!(told["a:good"].as_ref().unwrap().id, 7);
-        assert!(told["a:odd"].as_ref().unwrap_err().contains("no format"));
+        assert!(
+            told["a:odd"]
+                .as_ref()
+                .unwrap_err()
+                .contains("no event format")
+        );
         assert_eq!(
             told["a:none"].as_ref().unwrap_err(),
             "this kernel has no event a:none"

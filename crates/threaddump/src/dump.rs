@@ -1,4 +1,4 @@
-//! A thread dump as it was written, before anything is made of it.
+//! A thread dump as it was written, before analysis.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use rungwise_model::threads::Form;
 /// One dump.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dump {
-    /// The file it stands in, as it was called to the parser.
+    /// The name of its file, as passed to the parser.
     pub file: Arc<str>,
     /// Its first line there, from 1.
     pub line: u64,
     /// How it was written.
     pub form: Form,
-    /// Process id, where it is told.
+    /// Process id, if the dump has it.
     pub pid: Option<u64>,
     /// When it was taken, as printed.
     pub taken: Option<String>,
@@ -40,7 +40,7 @@ pub struct Thread {
     pub is_virtual: bool,
     /// Identifier of the virtual thread that it runs, as its carrier.
     pub carries: Option<u64>,
-    /// What the JVM says that it does; threads of the JVM itself have none.
+    /// Its state according to the JVM; threads of the JVM itself have none.
     pub state: Option<State>,
     /// CPU time that it used, in seconds; JDK 11 and later.
     pub cpu_s: Option<f64>,
@@ -110,13 +110,13 @@ pub struct Lock {
 pub struct Wait {
     /// In which way.
     pub how: How,
-    /// The object, where it is told.
+    /// The object, if the dump has it.
     pub lock: Option<Lock>,
-    /// Identifier of the thread that holds it, where the dump says so itself.
+    /// Identifier of the thread that holds it, if the dump has it.
     pub owner: Option<u64>,
-    /// The line that says so, and its number.
+    /// Number of the line that shows the wait.
     pub line: u64,
-    /// The line as it stands there, without blanks before it.
+    /// The line, without leading blanks.
     pub text: String,
 }
 
@@ -138,7 +138,7 @@ pub enum How {
 pub struct Hold {
     /// The object.
     pub lock: Lock,
-    /// It stands among the ownable synchronizers, else it is a monitor.
+    /// It is an ownable synchronizer; otherwise a monitor.
     pub is_synchronizer: bool,
     /// The line that says so.
     pub line: u64,

@@ -1,4 +1,4 @@
-//! What dumps say, as the rules read it: one subject per JVM, one per deadlock.
+//! Evidence from dumps for the rules: one subject per JVM, one per deadlock.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use rungwise_model::threads::{Carriers, Deadlock, Dump, Hot, Lock, SharedWait, S
 use crate::frame;
 use crate::summary::{Summary, Unseen, business};
 
-/// Deadlocks that are told one by one; nobody mends more at once.
+/// Deadlocks that are listed; further ones are left out.
 const MOST: usize = 20;
 /// Hot threads that are named in one sentence.
 const NAMED: usize = 3;
@@ -95,7 +95,7 @@ impl OfJvm<'_> {
         let told: Vec<&&Dump> = self.dumps.iter().filter(|dump| is_told(dump)).collect();
         if told.is_empty() {
             let why = Absence::because("the dump has no states and no locks")
-                .remedy("jcmd PID Thread.print -l, three times, some seconds apart");
+                .remedy("run jcmd PID Thread.print -l three times, a few seconds apart");
             for key in [
                 &keys::THREADS_BUSINESS,
                 &keys::THREADS_LOCK_WAITING,
@@ -217,7 +217,7 @@ impl OfJvm<'_> {
         let printed = self.dumps.iter().filter(|dump| !dump.form.is_file());
         if printed.count() < 2 {
             let why = Absence::because("one dump shows no growth of CPU time")
-                .remedy("jcmd PID Thread.print -l, three times, some seconds apart");
+                .remedy("run jcmd PID Thread.print -l three times, a few seconds apart");
             self.absent(&keys::THREADS_HOT_SHARE, why);
             return;
         }
@@ -275,7 +275,7 @@ impl OfJvm<'_> {
     fn serializing(&mut self, serializing: usize) {
         if !self.dumps.iter().any(|dump| is_told(dump)) {
             let why = Absence::because("the dump has no states")
-                .remedy("jcmd PID Thread.print -l, three times, some seconds apart");
+                .remedy("run jcmd PID Thread.print -l three times, a few seconds apart");
             self.absent(&keys::THREADS_RUNNING, why.clone());
             self.absent(&keys::THREADS_SERIALIZING, why);
             return;
@@ -384,7 +384,7 @@ fn holders(wait: &SharedWait) -> Option<String> {
     let doing = wait.holders_doing.as_ref();
     let doing = doing.map_or_else(String::new, |doing| {
         if wait.past > 1 {
-            format!(", most of which: {doing}")
+            format!("; most of them: {doing}")
         } else {
             format!(", which {doing}")
         }
@@ -450,9 +450,9 @@ fn owner(dump: &Dump, lock: &Lock, stuck: &[&Stuck]) -> Option<String> {
     let chain = match lock.chain.len() {
         1 => owner.clone(),
         2 => format!("{owner}, which waits for {last}"),
-        3 => format!("{owner}, which waits for {last} by way of another thread"),
+        3 => format!("{owner}, which waits for {last} through another thread"),
         more => format!(
-            "{owner}, which waits for {last} by way of {} others",
+            "{owner}, which waits for {last} through {} others",
             more - 2
         ),
     };

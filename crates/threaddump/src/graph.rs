@@ -346,20 +346,20 @@ impl<'d> Graph<'d> {
         }
         Some(match (self.owner_is_secret(node), self.dump.form) {
             (true, Form::Print | Form::Beans) => {
-                "this dump lacks the owners of ReentrantLock and its like; take it with jcmd PID Thread.print -l"
+                "this dump lacks the owners of ReentrantLock and similar locks; use jcmd PID Thread.print -l"
             }
             (true, _) => {
-                "this form of dump lacks the owners of ReentrantLock and its like; jcmd PID Thread.print -l has them"
+                "this form of dump lacks the owners of ReentrantLock and similar locks; use jcmd PID Thread.print -l"
             }
             (false, _) if is_stamped(node.lock) => "the JVM records no owner of a StampedLock",
             (false, _) if node.lock.class.contains("ReadWriteLock$") => {
                 "readers hold it: no thread has the write lock, and the JVM records no readers"
             }
             (false, Form::Print | Form::Beans) => {
-                "no thread of the dump holds it: it was just being handed over, or a virtual thread holds it"
+                "no thread in the dump holds it: it was being handed over, or a virtual thread holds it"
             }
             (false, _) => {
-                "no thread of the dump holds it: threads are written one after the other, and it was handed over meanwhile"
+                "no thread in the dump holds it: threads are dumped one after the other, and it was handed over meanwhile"
             }
         })
     }

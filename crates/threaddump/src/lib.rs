@@ -1,4 +1,4 @@
-//! Thread dumps of HotSpot, JDK 5 to 25: bytes to threads and locks, and what they say together.
+//! Thread dumps of HotSpot, JDK 5 to 25: bytes to threads and locks, and a summary of several dumps.
 //!
 //! ```
 //! use rungwise_threaddump::{Parser, summary};
@@ -16,9 +16,9 @@
 //! assert_eq!(summary(dumps).dumps[0].deadlocks[0].threads, ["a", "b"]);
 //! ```
 //!
-//! Read are what `jstack`, `jcmd PID Thread.print` and SIGQUIT print, both forms of `jcmd PID Thread.dump_to_file`, and what tools make of
-//! the management beans: JMX, VisualVM, Spring Boot Actuator. Pure: no file is opened here, no clock is read, no input makes it panic. Lines of an application
-//! before, between and behind dumps are counted as not understood.
+//! It reads the output of `jstack`, `jcmd PID Thread.print` and SIGQUIT, both forms of `jcmd PID Thread.dump_to_file`, and what
+//! tools make of the management beans: JMX, VisualVM, Spring Boot Actuator. Pure: no file is opened here, no clock is read, no
+//! input makes it panic. Application output before, between and after dumps is counted as not understood.
 
 #![expect(
     clippy::doc_markdown,

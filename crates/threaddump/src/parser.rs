@@ -57,7 +57,8 @@ impl Parser {
         Self::default()
     }
 
-    /// Whether a file that begins so is a document that holds a dump; what lines say is known line by line.
+    /// Whether a file with this beginning is a document that contains a dump; other forms are recognised line by
+    /// line.
     pub fn is_document(first: &[u8]) -> bool {
         is_document(&first[..first.len().min(FIRST)])
     }
@@ -80,7 +81,7 @@ impl Parser {
         self.take(piece);
     }
 
-    /// The dumps, and what became of every line.
+    /// The dumps, and the account of every line.
     pub fn finish(mut self) -> (Vec<Dump>, Account) {
         self.end();
         (self.dumps, self.account)

@@ -1,4 +1,4 @@
-//! What dumps say together.
+//! The summary of several dumps.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use crate::dump::{Dump, Reported};
 use crate::graph::{Graph, Node, ids};
 use crate::{classes, course, frame, heat, pools, shared};
 
-/// Dumps, and what is to be known of them.
+/// Dumps and their analysis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// In the order of their time.
@@ -31,7 +31,7 @@ pub struct Summary {
     pub(crate) serializing: Vec<usize>,
 }
 
-/// What the dumps of one JVM cannot show, so that nobody may call it absent.
+/// What the dumps of one JVM cannot show; it must not be reported as absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Unseen {
     /// Threads that wait for a lock whose owner these dumps lack, and another form has.
@@ -179,11 +179,11 @@ fn unseen(graphs: &[&Graph<'_>]) -> Unseen {
     unseen.virtual_threads = match file {
         _ if !any => None,
         None => Some(
-            "the JVM runs virtual threads, and a printed dump shows only those that are mounted; jcmd PID Thread.dump_to_file \
-             -format=json FILE shows all, give it together with this one",
+            "the JVM runs virtual threads, and a printed dump shows only mounted ones; jcmd PID Thread.dump_to_file -format=json \
+             FILE shows all: pass both files",
         ),
         Some(file) if !activity::is_told(file.dump) && may_wait(graphs, file) => Some(
-            "the JVM runs virtual threads, and files of Thread.dump_to_file have neither states nor locks before JDK 25",
+            "the JVM runs virtual threads, and before JDK 25, files of Thread.dump_to_file lack states and locks",
         ),
         Some(_) => None,
     };
@@ -211,7 +211,7 @@ fn notes(dumps: &[Dump], jvms: u64, unseen: &[Unseen]) -> Vec<String> {
     let ownerless: usize = unseen.iter().map(|of| of.ownerless).sum();
     if ownerless > 0 {
         notes.push(format!(
-            "{} for a lock whose owner these dumps lack, so they cannot exclude a deadlock; jcmd PID Thread.print -l has the owners",
+            "{} for a lock whose owner these dumps lack, so they cannot exclude a deadlock; use jcmd PID Thread.print -l",
             threads_wait(ownerless)
         ));
     }
@@ -225,14 +225,14 @@ fn notes(dumps: &[Dump], jvms: u64, unseen: &[Unseen]) -> Vec<String> {
     }
     if jvms > 1 {
         notes.push(format!(
-            "the dumps are of {jvms} JVMs; only dumps of the same one are compared"
+            "the dumps come from {jvms} JVMs; only dumps of the same JVM are compared"
         ));
     }
     let has_print = dumps.iter().any(|dump| !dump.form.is_file());
     if !has_print && dumps.iter().any(|dump| !activity::is_told(dump)) {
         notes.push(
-            "a dump has no states and no locks (Thread.dump_to_file before JDK 25), so it shows neither deadlocks nor lock waiting of \
-             platform threads; give one of jcmd PID Thread.print -l together with it"
+            "a dump has no states and no locks (Thread.dump_to_file before JDK 25), so it shows neither deadlocks nor lock \
+             waiting of platform threads; add a dump of jcmd PID Thread.print -l"
                 .to_owned(),
         );
     }

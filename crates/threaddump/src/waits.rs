@@ -338,7 +338,7 @@ impl Kind {
             Self::Future => "a future".to_owned(),
             Self::Room => "room in a full queue".to_owned(),
             Self::Condition => "a condition".to_owned(),
-            Self::Join => "the end of a thread".to_owned(),
+            Self::Join => "a thread to end".to_owned(),
             Self::Notify => "Object.notify".to_owned(),
         }
     }

@@ -1,14 +1,16 @@
 //! Two variants at once: each has a service and a network of its own, and the load changes between them every few milliseconds.
 //!
-//! What differs between the variants must be settings of the service or of its network. Where a change reaches the whole
-//! machine, where a service uses its CPU without being asked (it polls), or where the load is no closed loop, the two run one
-//! after the other as ever.
+//! What differs between the variants must be settings of the service or of its network, and the threads of both services must
+//! be bound to CPUs: the scheduler spreads free threads over the CPUs within tenths of a second, and turns are over before (on
+//! two CPUs a server of two free threads made 535,000 transactions a second in turns and 712,000 otherwise, a pinned one as many
+//! in both). Where a change reaches the whole machine, where a service uses its CPU without being asked (it polls), or where the
+//! load is no closed loop, the two run one after the other as well.
 
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use rungwise_host::cpu::{CpuMeter, CpuSource, EdgeMeter};
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter};
 use rungwise_load::Error as LoadError;
 use rungwise_load::engine::{Arrival, Completed, Edge, Hooks, Stop, Turns};
 use rungwise_load::parameters::Length;
@@ -138,7 +140,8 @@ impl Lab {
         let ran = ran.and_then(|()| second.running.ensure(&second.topology, there, &mut started));
         let anew = before != (self.running.pid(), second.running.pid());
         ran.map_err(|error| self.blamed(error))?;
-        Ok(!anew || !self.polls()?)
+        let pinned = |service: Option<CpuSource>| cpu::is_pinned(service.as_slice());
+        Ok(!anew || self.services().into_iter().all(pinned) && !self.polls()?)
     }
 
     /// Whether one of the services uses its CPU though nobody asks it.
@@ -235,16 +238,21 @@ impl Lab {
         self.answered = true;
         let both = closed(meter)?;
         let first_s = closed(first_meter)?.service_cpu_s;
-        let half = |service_cpu_s: f64| CpuWindow {
+        let half = |service_cpu_s: f64, run: &Completed| CpuWindow {
             seconds: both.seconds / 2.0,
             service_cpu_s,
+            client_cpu_s: run.client_cpu_s,
             ..both.clone()
         };
+        let (of_first, of_second) = (
+            half(first_s, &here),
+            half(both.service_cpu_s - first_s, &there),
+        );
         let services = self.services().map(Vec::from_iter);
         let [of_here, of_there] = &services;
         Ok([
-            self.sample(at_s, here, half(first_s), of_here),
-            self.sample(at_s, there, half(both.service_cpu_s - first_s), of_there),
+            self.sample(at_s, here, of_first, of_here),
+            self.sample(at_s, there, of_second, of_there),
         ])
     }
 }

@@ -52,8 +52,8 @@ pub(super) fn predict(
             .collect(),
         what_if,
         notes: vec![format!(
-            "{name} has no young generation: allocation is what fills the heap between cycles, and what is allocated during them is \
-             not seen"
+            "{name} has no young generation: allocation is measured between cycles, and what is allocated during a cycle is not \
+             counted"
         )],
     })
 }
@@ -68,7 +68,7 @@ impl Cycles {
             seen.old.left().and_then(|left| left.mean()),
         ) else {
             return Err(Error::TooLittle(format!(
-                "the log contains fewer than {FEWEST} cycles of {name} with their sizes"
+                "the log contains fewer than {FEWEST} cycles of {name} with sizes"
             )));
         };
         if at <= left {
@@ -108,7 +108,7 @@ impl Cycles {
         untold(
             Quantity::PauseShare,
             share,
-            format!("pauses of {name} follow neither the heap nor what lives in it"),
+            format!("pauses of {name} depend neither on the heap size nor on the live set"),
         )
     }
 }
@@ -122,15 +122,15 @@ fn name(collector: Option<Collector>) -> Result<&'static str, Error> {
         Some(Collector::GenerationalShenandoah) => Err(generational("generational Shenandoah")),
         Some(Collector::Epsilon) => Err(Error::TooLittle("Epsilon never collects".to_owned())),
         _ => Err(Error::TooLittle(
-            "the log does not show which collector wrote it, or of no collection".to_owned(),
+            "the log does not show which collector wrote it, or contains no collection".to_owned(),
         )),
     }
 }
 
 fn generational(name: &str) -> Error {
     Error::TooLittle(format!(
-        "{name} sets the sizes of its generations and when it collects them by itself, all the time; nothing is predicted of it \
-         from a log; `rungwise jvm gc` tells what it did"
+        "{name} constantly adjusts the sizes of its generations and the times of its collections, so its logs allow no \
+         prediction; `rungwise jvm gc` shows what it did"
     ))
 }
 
@@ -143,14 +143,14 @@ fn what_if(change: &Change, cycles: &Cycles, layout: &Layout) -> Result<WhatIf, 
         || change.tenuring.is_some()
     {
         return Err(Error::Contradiction(format!(
-            "{name} has no young generation; of it heap= and rate= can be asked"
+            "{name} has no young generation; only heap= and rate= apply"
         )));
     }
     let mut room = Estimate::exact(at - left);
     if let (Some(wanted), Some(heap)) = (change.heap, heap) {
         if wanted <= left {
             return Err(Error::Contradiction(format!(
-                "{} stay in use after cycles, which do not fit into a heap of {}",
+                "{} stay in use after cycles and do not fit into a heap of {}",
                 super::size(left),
                 super::size(wanted)
             )));
@@ -165,7 +165,7 @@ fn what_if(change: &Change, cycles: &Cycles, layout: &Layout) -> Result<WhatIf, 
         };
     } else if change.heap.is_some() {
         return Err(Error::TooLittle(
-            "the log does not show the size of the heap that it was written with; say it with --heap".to_owned(),
+            "the log does not contain the heap size; pass --heap".to_owned(),
         ));
     }
     let longer = room.scaled(1.0 / (at - left) / change.rate);
@@ -182,7 +182,7 @@ fn what_if(change: &Change, cycles: &Cycles, layout: &Layout) -> Result<WhatIf, 
                 quantity: Quantity::OldIntervalS,
                 measured: None,
                 estimate: Some(estimate),
-                because: Some("the log's intervals, longer as the room between what a cycle leaves and where one begins".to_owned()),
+                because: Some("the log's intervals, scaled with the room between the heap after a cycle and at the start of the next".to_owned()),
             }),
             cycles.pauses(None),
         ],

@@ -64,8 +64,13 @@ pub(super) fn predict(
             _ => {}
         }
     }
-    let old = next_old(seen)
-        .unwrap_or_else(|| next("old", None, "unknown: the log holds no two of them"));
+    let old = next_old(seen).unwrap_or_else(|| {
+        next(
+            "old",
+            None,
+            "unknown: the log contains fewer than two old collections",
+        )
+    });
     Ok(Prediction {
         layout,
         allocation,
@@ -73,8 +78,8 @@ pub(super) fn predict(
         next: vec![next_young(seen), old, next_full(seen, live)],
         what_if,
         notes: vec![format!(
-            "the log tells the heap and not its generations: allocation is what the heap grew by between pauses, without what a \
-             concurrent cycle freed meanwhile, and of other sizes only eden= and rate= can be asked; for the rest {LOG}"
+            "the log contains the heap but not its generations: allocation is the growth of the heap between pauses, without what \
+             a concurrent cycle freed meanwhile, and only eden= and rate= apply; for the rest, {LOG}"
         )],
     })
 }
@@ -101,8 +106,7 @@ fn figures(interval: Estimate) -> Vec<Figure> {
         Q::PauseShare,
     ];
     figures.extend(rest.map(|quantity| {
-        let why =
-            format!("unknown: it follows how long objects live, which is not in the log; {LOG}");
+        let why = format!("unknown: it depends on object lifetimes, which the log lacks; {LOG}");
         untold(quantity, None, why)
     }));
     figures
@@ -122,7 +126,7 @@ fn what_if(
     ];
     if let Some((key, _)) = asked.into_iter().find(|(_, asked)| *asked) {
         return Err(Error::TooLittle(format!(
-            "what {key}= does follows the sizes of the generations and how long objects live, and the log contains only the heap; {LOG}"
+            "the effect of {key}= depends on the sizes of the generations and on object lifetimes, but the log contains only the heap; {LOG}"
         )));
     }
     let allocation = allocation.scaled(change.rate);

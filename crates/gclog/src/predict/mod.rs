@@ -1,4 +1,4 @@
-//! What collections will do under other sizes: from a log, or from a load alone.
+//! Predicts collections under other sizes: from a log, or from a load alone.
 //!
 //! ```
 //! use rungwise_gclog::predict::young_interval;
@@ -9,12 +9,12 @@
 //! assert_eq!(60.0 / young_interval(5e9, allocated).unwrap(), 3.0);
 //! ```
 //!
-//! From a log: [`Watch`] takes its events, [`predict`] reckons. The suppositions, in the order of their weight:
+//! From a log: [`Watch`] takes its events, [`predict`] computes. The assumptions, most important first:
 //!
-//! - The load stays what it was, on the wall clock. Where pauses take another share of the time, the interval also holds what a
-//!   closed loop would do, whose clients wait for the pauses.
-//! - A young collection comes when Eden is full: interval = Eden / allocation. How far the log's own collections keep to it is
-//!   measured and reckoned in.
+//! - The load per wall-clock time is unchanged. If pauses take another share of the time, the interval also covers a closed
+//!   loop, whose clients wait for the pauses.
+//! - A young collection comes when Eden is full: interval = Eden / allocation. The deviation of the log's own collections is
+//!   measured and included.
 //! - Objects die by age alone, so one curve of survival serves all sizes: with `C(x)` the bytes that live of
 //!   the last `x` bytes allocated, Eden `E` and threshold `n`, a collection leaves `C(nE)` in a survivor space and promotes
 //!   `C((n+1)E) - C(nE)`. An age table is `C` at the multiples of `E`; between them it is bounded because the dead stay dead.
@@ -26,11 +26,11 @@
 //!   and with G1 its share of the heap in the first cycles and its distance from the end of the heap later.
 //! - A full collection of Serial and Parallel leaves the young generation empty: until what is born then is old enough nothing is
 //!   promoted. Where it comes in the place of a young one, these are further apart.
-//! - A young pause lies between the log's own and one in proportion to the bytes copied; a relation in the log says where. It is
-//!   the median that is told: single long pauses come of what else the machine does.
+//! - A young pause lies between the log's own and one in proportion to the bytes copied; a relation in the log says where. The
+//!   prediction is the median: single long pauses are caused by other work of the machine.
 //!
-//! Every interval is that of the difference of two runs, from the spread of the log's blocks, and [`MODEL`] wider. What is
-//! born in the old generation, collections that are asked for, and a load that changes over the day are outside of the model.
+//! Every interval is that of the difference of two runs, from the spread of the log's blocks, and [`MODEL`] wider. Allocation
+//! in the old generation, requested collections, and a load that changes over the day are outside the model.
 
 mod blocks;
 mod cycles;
@@ -49,7 +49,7 @@ pub use watch::{Facts, Seen, Watch};
 /// of `Steady` in `pairs`, beyond the noise; on those of `Sessions`, which were held back, it was enough.
 pub const MODEL: f64 = 0.05;
 
-/// Settings that the log itself may not tell: from the options of the JVM, or from who asks. Bytes.
+/// Settings that the log may lack: from the options of the JVM, or from the user. Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Given {
     /// The heap.
@@ -66,16 +66,16 @@ pub struct Given {
     pub max_tenuring: Option<u32>,
     /// Share of a survivor space that the collector wants to use.
     pub target_survivor: Option<f64>,
-    /// Parallel moves sizes and threshold by itself (`UseAdaptiveSizePolicy`).
+    /// Parallel adapts sizes and threshold (`UseAdaptiveSizePolicy`).
     pub adaptive: Option<bool>,
     /// Share of the old generation at which CMS begins a cycle.
     pub cycle_at: Option<f64>,
 }
 
-/// What is asked about. Bytes.
+/// The change to predict. Bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// As it was asked, for the report.
+    /// The text of the request, for the report.
     pub asked: String,
     /// Eden and both survivor spaces.
     pub young: Option<f64>,
@@ -116,35 +116,35 @@ impl Change {
     }
 }
 
-/// Why nothing can be reckoned.
+/// Why nothing can be predicted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// The log is too short, or tells no sizes.
+    /// The log is too short, or lacks sizes.
     #[error("{0}")]
     TooLittle(String),
-    /// What is asked contradicts itself, the log, or the collector.
+    /// The request contradicts itself, the log, or the collector.
     #[error("{0}")]
     Contradiction(String),
 }
 
-/// What is reckoned from a log.
+/// The prediction from a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prediction {
     /// Sizes of the log.
     pub layout: Layout,
     /// Bytes allocated per second.
     pub allocation: Estimate,
-    /// The log's own figures, by the log and by the model.
+    /// The log's own figures, measured and modelled.
     pub now: Vec<Figure>,
     /// When the next collections come.
     pub next: Vec<Next>,
-    /// How it would be.
+    /// The figures after the change.
     pub what_if: Option<WhatIf>,
     /// What the reader should know.
     pub notes: Vec<String>,
 }
 
-/// Reckons from what was seen of a log. `live` is the live set of the same run.
+/// Predicts from the values seen in a log. `live` is the live set of the same run.
 pub fn predict(
     seen: &Seen,
     given: &Given,
@@ -169,15 +169,15 @@ pub fn predict(
         prediction.notes.insert(
             0,
             format!(
-                "the model does not hold for this log: {missed} of its own figures are outside of their intervals, so those of other \
-                 sizes may be as well"
+                "the model does not fit this log: {missed} of the log's own figures are outside their intervals, so predictions \
+                 for other sizes may be too"
             ),
         );
     }
     Ok(prediction)
 }
 
-/// Seconds from one young collection to the next: nothing where nothing is allocated.
+/// Seconds from one young collection to the next; `None` if nothing is allocated.
 pub fn young_interval(eden_bytes: f64, allocated_bytes_per_s: f64) -> Option<f64> {
     (allocated_bytes_per_s > 0.0).then(|| eden_bytes / allocated_bytes_per_s)
 }
@@ -218,7 +218,7 @@ pub fn plain(case: &Plain) -> Result<Vec<Figure>, Error> {
     };
     if let Some(survivors) = case.survivors.filter(|survivors| *survivors > case.eden) {
         return Err(Error::Contradiction(format!(
-            "{} cannot survive of an Eden of {}",
+            "survivors of {} exceed an Eden of {}",
             size(survivors),
             size(case.eden)
         )));
@@ -242,8 +242,8 @@ pub fn plain(case: &Plain) -> Result<Vec<Figure>, Error> {
         let least = (heap - case.eden - live) / survivors * interval;
         figures.push(Figure {
             because: Some(
-                "at the soonest: if all that survives a young collection is promoted and nothing of it dies; a log with age \
-                 tables tells how much is"
+                "lower bound: assumes that everything that survives a young collection is promoted and stays alive; a log with \
+                 age tables shows how much is"
                     .to_owned(),
             ),
             ..exact(Quantity::OldIntervalS, least)
@@ -269,7 +269,7 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// A figure that cannot be told.
+/// A figure that is unknown.
 fn untold(quantity: Quantity, measured: Option<f64>, why: impl Into<String>) -> Figure {
     Figure {
         quantity,
@@ -302,7 +302,7 @@ fn until_full(live: Option<&LiveSet>) -> Option<Next> {
         next(
             "full",
             Some(in_s),
-            "the live set grows; at this pace it fills the heap, and collections no longer help",
+            "the live set grows; at this rate it fills the heap, and collections no longer help",
         )
     })
 }
@@ -320,7 +320,7 @@ fn old_interval_worth(figure: Figure) -> Figure {
         return figure;
     }
     let because = if estimate.low <= 0.0 {
-        "unknown: nothing is left of the room between two of them, or the log does not show how long objects live"
+        "unknown: no room is left between two old collections, or the log lacks object lifetimes"
             .to_owned()
     } else {
         let most = if estimate.high.is_finite() {
@@ -329,7 +329,7 @@ fn old_interval_worth(figure: Figure) -> Figure {
             "without an upper bound".to_owned()
         };
         format!(
-            "unknown: at least {}, {most}; the log shows too little of how long objects live, or of the room between two of them",
+            "unknown: at least {}, {most}; the log contains too little about object lifetimes, or about the room between two old collections",
             time(estimate.low)
         )
     };
@@ -363,13 +363,13 @@ fn next_young(seen: &Seen) -> Next {
         .and_then(|last| seen.rhythm.next(last, YOUNG, JITTER));
     let because = match in_s {
         Some(in_s) if in_s.high.is_infinite() => format!(
-            "due at any moment: {passed:.3} s have passed since the last one, longer than nearly all of the log's intervals, so \
-             that the load is less now or has ended"
+            "due at any moment: {passed:.3} s have passed since the last one, longer than nearly all of the log's intervals: the \
+             load has dropped or ended"
         ),
         Some(_) => {
-            "nine in ten of the log's intervals, as those just before them say, less the time since the last one".to_owned()
+            "nine in ten of the log's intervals, scaled to the latest ones, less the time since the last one".to_owned()
         }
-        None => "unknown: the log holds no two of them".to_owned(),
+        None => "unknown: the log contains fewer than two young collections".to_owned(),
     };
     next("young", in_s, because)
 }
@@ -381,12 +381,12 @@ fn next_old(seen: &Seen) -> Option<Next> {
     let passed = seen.old.rhythm.passed(last);
     let because = if in_s.high.is_infinite() {
         format!(
-            "due at any moment: {passed:.1} s have passed since the last one began, longer than the log's intervals let expect"
+            "due at any moment: {passed:.1} s have passed since the last one began, longer than the log's intervals suggest"
         )
     } else {
         format!(
-            "nine in ten of the log's intervals, less the {passed:.1} s since the last one began; of few of them as far apart as \
-             promotion differs from one tenth of the log to the next"
+            "nine in ten of the log's intervals, less the {passed:.1} s since the last one began; with few intervals, the range \
+             follows how much promotion differs from one tenth of the log to the next"
         )
     };
     Some(next("old", Some(in_s), because))
@@ -404,15 +404,15 @@ fn next_full(seen: &Seen, live: Option<&LiveSet>) -> Next {
         return next(
             "full",
             in_s,
-            "from the intervals between those of the log; each came where the collector was not in time, or was asked for",
+            "from the intervals between the log's full collections; each ran because the collector fell behind or on request",
         );
     }
     let why = match live.map(|live| live.bytes_per_hour.is_some()) {
         Some(true) => {
-            "none to be expected: the live set does not grow for sure, and the log shows none or one"
+            "none expected: the live set does not clearly grow, and the log contains at most one"
         }
         _ => {
-            "unknown: too few old collections to see whether the live set grows; use a log of more hours"
+            "unknown: too few old collections to see whether the live set grows; use a log of several hours"
         }
     };
     next("full", None, why)

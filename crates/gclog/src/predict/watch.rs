@@ -21,7 +21,7 @@ const AGES: usize = 32;
 /// Young collections of a run whose pauses say nothing of later ones: they touch memory for the first time.
 const FIRST: u64 = 5;
 
-/// Takes the events of a log and keeps what predictions need, of the run that it covers the longest time of.
+/// Takes the events of a log and keeps the values for predictions, from the longest run in the log.
 #[derive(Debug, Default)]
 pub struct Watch {
     longest: Option<Seen>,
@@ -36,7 +36,7 @@ struct Jvm {
     fresh: Facts,
 }
 
-/// What the log tells of its JVM.
+/// What the log shows about its JVM.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Which collector.
@@ -296,7 +296,7 @@ impl Watch {
         }
     }
 
-    /// The run that the log covers the longest time of; the first of equals.
+    /// The longest run in the log; the first of equals.
     pub fn seen(mut self) -> Seen {
         for mut jvm in std::mem::take(&mut self.jvms).into_all() {
             jvm.settle();
@@ -370,7 +370,7 @@ impl Seen {
         (count > 0).then(|| self.spacing.sum_ms() / 1e3 / count as f64)
     }
 
-    /// The log tells the heap and not its generations.
+    /// The log contains the heap but not its generations.
     pub(super) fn tells_heap_alone(&self) -> bool {
         let tells = |blocks: &Blocks| blocks.ratio(|b| b.allocated, |b| b.seconds).is_some();
         !tells(&self.blocks) && tells(&self.by_heap)

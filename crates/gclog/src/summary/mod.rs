@@ -12,9 +12,9 @@
 //! assert_eq!(summary.pauses.total_ms, 3.524);
 //! ```
 //!
-//! Each run of a JVM is reckoned by itself, since time does not go on from one to the next. Durations are kept in sketches
-//! with exact count, sum and extremes; what has a course over time is kept in steps that merge as time goes on. What was
-//! not told is left out, never taken as zero.
+//! Each run of a JVM is computed separately, since time does not continue from one to the next. Durations are kept in
+//! sketches with exact count, sum and extremes; time series are kept in steps that merge as time goes on. Missing values
+//! are left out, never taken as zero.
 
 mod ages;
 mod book;

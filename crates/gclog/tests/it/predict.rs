@@ -450,7 +450,7 @@ fn the_time_between_old_collections_is_told_only_where_it_holds() {
     assert_untold(
         &tight.what_if.unwrap().figures,
         OldInterval,
-        "nothing is left of the room",
+        "no room is left",
     );
 }
 

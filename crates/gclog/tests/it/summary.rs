@@ -292,12 +292,12 @@ fn what_a_log_has_already_is_not_asked_for() {
     let log = corpus::bytes("own_jdk25-genshen.log");
     let live = lacks(&log, &keys::GC_LIVE);
     assert!(
-        live.ends_with("the old generation does; read a longer log"),
+        live.ends_with("collection or cycle finishes; use a longer log"),
         "{live}"
     );
     let cpu = lacks(&log, &keys::GC_CPU_PAUSES);
     assert!(
-        cpu.contains("print no CPU time") && !cpu.contains("gc+cpu"),
+        cpu.contains("log no CPU time") && !cpu.contains("gc+cpu"),
         "{cpu}"
     );
     // All but the times, which are what is asked for.

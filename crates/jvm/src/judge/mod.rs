@@ -1,8 +1,8 @@
-//! Judgements of a command line: what a JVM of that release does with it, and what its owner should know.
+//! Checks of a command line: what a JVM of that release does with it, and what its owner should know.
 //!
-//! Each judgement is one entry of [`JUDGEMENTS`] and says something of every command line: findings, that there is
-//! nothing to find, or what is missing to tell. What the JVM does with a flag is taken from the table of its release; what
-//! is advice carries a lower confidence and its reason.
+//! Each judgement is one entry of [`JUDGEMENTS`] and reports on every command line: findings, no findings, or what is
+//! missing to decide. How the JVM treats a flag comes from the table of its release; advice has a lower confidence and a
+//! reason.
 
 mod advice;
 mod collector;
@@ -34,7 +34,7 @@ use crate::table::{Flag, Table};
 pub struct Case {
     /// The JDK that runs it.
     pub release: Release,
-    /// Its update, where that is told of a JDK up to 8: 504 of 8u504.
+    /// Its update, if known, of a JDK up to 8: 504 of 8u504.
     pub update: Option<u32>,
     /// Its options.
     pub line: CommandLine,
@@ -42,7 +42,7 @@ pub struct Case {
     pub machine: Machine,
 }
 
-/// A question that is asked of every command line, with its page.
+/// A check of every command line, with its page.
 #[derive(Debug)]
 pub struct Judgement {
     /// Names what is wrong, read aloud after "found".
@@ -70,7 +70,7 @@ impl Judgement {
     }
 }
 
-/// All judgements, in the order in which they are told within an outcome.
+/// All judgements, in the order in which they are reported within an outcome.
 pub const JUDGEMENTS: &[&Judgement] = &[
     &known::REMOVED,
     &known::UNKNOWN,
@@ -101,7 +101,7 @@ pub const JUDGEMENTS: &[&Judgement] = &[
     &spelled::NOT_JUDGED,
 ];
 
-/// What all judgements say: to act on first, then to watch, not known, passed; within each the severest first.
+/// The findings of all judgements: act first, then watch, undecided, clear; within each the most severe first.
 pub fn judge(case: &Case) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let case = &case.as_read();

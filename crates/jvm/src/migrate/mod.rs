@@ -1,7 +1,8 @@
-//! From one JDK to another: the same command line in the words of a newer JDK, step by step, each with its reason.
+//! From one JDK to another: the same command line for a newer JDK, step by step, each with its reason.
 //!
-//! An option that the new JDK takes without complaint stays as it is. The others go through [`rules::RULES`]; what no rule
-//! knows is taken out with the JVM's own words. GC logging of JDK 8 is many flags that become one `-Xlog`.
+//! An option that the new JDK accepts without a warning is unchanged. The others go through [`rules::RULES`]; options
+//! without a rule are removed, with the JVM's own message as the reason. GC logging of JDK 8 is many flags that become one
+//! `-Xlog`.
 
 mod chosen;
 mod logging;
@@ -18,15 +19,15 @@ use crate::table::{Flag, Kind};
 /// One change of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Options that go, as written.
+    /// Removed options, as written.
     pub out: Vec<String>,
-    /// Options that come in their place; empty where nothing has to.
+    /// Their replacements; empty if none are needed.
     pub into: Vec<String>,
     /// Why.
     pub why: String,
-    /// Where it is from.
+    /// The source.
     pub source: &'static str,
-    /// How sure it is that the service behaves as before.
+    /// Confidence that the service behaves as before.
     pub sure: Grade,
 }
 
@@ -39,7 +40,7 @@ pub struct Migration {
     pub line: CommandLine,
 }
 
-/// Says the same in the words of the newer JDK `to`.
+/// Translates the command line for the newer JDK `to`.
 pub fn migrate(line: &CommandLine, from: Release, to: Release) -> Migration {
     let context = Context::new(line, from, to);
     let mut steps: Vec<Step> = Vec::new();

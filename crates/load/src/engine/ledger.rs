@@ -257,6 +257,17 @@ impl<'a> Ledger<'a> {
         self.shared.claim(wanted)
     }
 
+    /// How many requests of a closed loop may take the place of `replies` at `now`. At the beginning of a turn all places are free:
+    /// requests for all of them at once would overflow the service's receive buffer, as they never do later, so they
+    /// double with each round trip.
+    #[inline]
+    pub(crate) fn allowance(&self, replies: usize, now: u64) -> usize {
+        match self.window.turns {
+            Some(turns) if turns.settle(now) => (2 * replies).max(1),
+            _ => usize::MAX,
+        }
+    }
+
     /// When the thread may send again, where another load has its turn at `now`.
     #[inline]
     pub(crate) fn rest(&self, now: u64) -> Option<u64> {

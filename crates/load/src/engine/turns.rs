@@ -152,6 +152,12 @@ impl Slices {
         settled || index > 0 && self.is_own(index - 1)
     }
 
+    /// Whether the load sends at `instant`, but has its turn only since a moment.
+    #[inline]
+    pub(crate) fn settle(&self, instant: u64) -> bool {
+        self.is_own(self.index(instant)) && !self.count(instant)
+    }
+
     /// When the load may send again; `None` where it may at `instant`.
     #[inline]
     pub(crate) fn rest(&self, instant: u64) -> Option<u64> {

@@ -39,7 +39,7 @@ pub(crate) struct Ownership<'a> {
 }
 
 impl<'a> Ownership<'a> {
-    /// The devices of the last look.
+    /// The devices of the last full sample.
     pub(crate) fn of(window: &Window<'a>) -> Self {
         let (mut devices, mut expected) = (Devices::default(), BTreeSet::new());
         for (path, stars) in window.matching(BUS) {
@@ -177,7 +177,7 @@ pub(crate) fn grown(before: u64, after: u64, seconds: f64) -> Option<u64> {
     })
 }
 
-/// Two rates of the same looks as one.
+/// The sum of two rates of the same samples.
 fn plus(mut sum: Rate, added: &Rate) -> Rate {
     sum.ends = (sum.ends.0 + added.ends.0, sum.ends.1 + added.ends.1);
     sum.delta += added.delta;

@@ -6,7 +6,7 @@ use super::OWNER;
 use crate::capture::Moment;
 use crate::process;
 
-/// Processes that a placeholder in a pattern stands for.
+/// Processes that a placeholder in a pattern matches.
 #[derive(Default)]
 pub(super) struct Chosen {
     /// `{family}`: the process that is judged and its descendants.
@@ -54,7 +54,7 @@ impl Chosen {
         .find(|(placeholder, _)| pattern.contains(placeholder))
     }
 
-    /// By the list of all processes at this look.
+    /// From the list of all processes in this sample.
     pub(super) fn update(
         &mut self,
         judged: Option<u32>,

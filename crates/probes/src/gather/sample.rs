@@ -152,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the processes that serve clients, by the connections of the first look.
+    /// Finds the processes that serve clients, by the connections of the first full sample.
     pub(super) fn choose_services(&mut self, first: &Moment) {
         let Some(Reply::Answer(Answer::Tcp(sockets))) = first.answers.get(name(Question::Tcp))
         else {

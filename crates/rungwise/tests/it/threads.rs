@@ -151,11 +151,7 @@ fn what_is_not_told_is_said() {
             "a dump has no states and no locks",
             3,
         ),
-        (
-            "own_jdk21-vt-print.txt",
-            "shows only mounted ones",
-            3,
-        ),
+        ("own_jdk21-vt-print.txt", "shows only mounted ones", 3),
     ] {
         let ended = bench.run(&["jvm", "threads", &dump(name)]);
         let text = ended.stdout.replace('\n', " ");

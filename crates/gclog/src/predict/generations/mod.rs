@@ -124,8 +124,8 @@ impl<'a> Model<'a> {
         ) else {
             let blocks = seen.blocks.settled().len();
             return Err(Error::TooLittle(format!(
-                "the log contains {blocks} young collections in a row with a time and the sizes of both generations; a prediction \
-                 takes {FEWEST}, and -Xlog:gc*,gc+age=trace (JDK 8: -XX:+PrintGCDetails -XX:+PrintTenuringDistribution)"
+                "the log contains {blocks} consecutive young collections with a time and the sizes of both generations; a \
+                 prediction needs {FEWEST}, and -Xlog:gc*,gc+age=trace (JDK 8: -XX:+PrintGCDetails -XX:+PrintTenuringDistribution)"
             )));
         };
         if allocation.point <= 0.0 {
@@ -247,9 +247,8 @@ impl<'a> Model<'a> {
     /// Why it is unknown how long objects live, and what would tell it.
     fn no_ages(&self) -> String {
         if self.collector == Collector::Parallel {
-            return "unknown: Parallel prints no age tables, and with adaptive sizing it moves the threshold; how long \
-                    objects live is told by a log with -XX:-UseAdaptiveSizePolicy whose header names its options \
-                    (-Xlog:arguments), or of another collector"
+            return "unknown: Parallel logs no age tables, and adaptive sizing moves the threshold; object lifetimes need a log \
+                    with -XX:-UseAdaptiveSizePolicy and the options in its header (-Xlog:arguments), or a log of another collector"
                 .to_owned();
         }
         let version = self.seen.facts.version.as_deref().unwrap_or("");
@@ -260,7 +259,7 @@ impl<'a> Model<'a> {
         } else {
             "-Xlog:gc+age=trace"
         };
-        format!("unknown: the log has no age tables, which say how long objects live; add {flag}")
+        format!("unknown: the log lacks age tables, which show object lifetimes; add {flag}")
     }
 
     /// How far one age table is from their mean, as a share.
@@ -599,13 +598,13 @@ impl<'a> Model<'a> {
     ) -> Result<Estimate, String> {
         let (Some(trigger), Some(left)) = (self.trigger(sizes), self.left(sizes)) else {
             return Err(
-                "unknown: the log shows no old collection, so it is unknown what one leaves; use a longer log"
+                "unknown: the log contains no old collection, so the old generation after one is unknown; use a longer log"
                     .to_owned(),
             );
         };
         if trigger.point <= left.point {
             return Err(format!(
-                "old collections would follow each other without end: {} stay in use, and one begins at {}",
+                "old collections would run back to back: {} stay in use, and one starts at {}",
                 size(left.point),
                 size(trigger.point)
             ));
@@ -613,7 +612,8 @@ impl<'a> Model<'a> {
         let promotion = promotion.clone()?;
         let growth = promotion.scaled(self.growth(left.point));
         let interval = trigger.less(left).over(growth);
-        let interval = interval.ok_or("unknown: nothing is promoted, so none comes")?;
+        let interval =
+            interval.ok_or("unknown: nothing is promoted, so no old collection is due")?;
         Ok(interval.plus(without).widened(MODEL))
     }
 

@@ -39,7 +39,7 @@ impl Model<'_> {
         let mut notes = Vec::new();
         if change.young.is_some() && change.eden.is_some() {
             return Err(Error::Contradiction(
-                "young= and eden= say the same in two ways; give one of them".to_owned(),
+                "young= and eden= set the same size; pass one of them".to_owned(),
             ));
         }
         sizes.max_tenuring = change.tenuring.unwrap_or(own.max_tenuring);
@@ -58,7 +58,7 @@ impl Model<'_> {
             sizes.eden = change.eden.unwrap_or(sizes.young - survivors).max(0.0);
             if young.is_some() {
                 notes.push(
-                    "a young generation of fixed size (-Xmn) takes from G1 what it keeps to MaxGCPauseMillis with".to_owned(),
+                    "with a fixed young generation (-Xmn), G1 cannot resize it to meet MaxGCPauseMillis".to_owned(),
                 );
             }
         } else {
@@ -90,7 +90,7 @@ impl Model<'_> {
         }
         if change.heap.is_some() && change.young.is_none() && change.eden.is_none() {
             notes.push(
-                "the young generation is taken to stay as it is; without -Xmn it grows and shrinks with the heap".to_owned(),
+                "assumes an unchanged young generation; without -Xmn it grows and shrinks with the heap".to_owned(),
             );
         }
         if !change.keeps_young() || change.heap.is_some() {
@@ -106,7 +106,7 @@ impl Model<'_> {
             Some(left) => (left, "stay in use after old collections"),
             None => (
                 self.seen.old.now.unwrap_or(0.0),
-                "are in use in the old generation at the end of the log, which shows no old collection",
+                "are in use in the old generation at the end of the log, which contains no old collection",
             ),
         };
         match sizes.old().filter(|old| left > *old) {
@@ -170,7 +170,7 @@ pub(super) fn sizes(
         .or(given.young.map(|young| young * usual / (usual + 2.0)))
     else {
         return Err(Error::TooLittle(
-            "the log does not show how large the young generation is; say it with --eden, and --survivor-space for a survivor space"
+            "the log does not contain the size of the young generation; pass --eden, and --survivor-space for a survivor space"
                 .to_owned(),
         ));
     };
@@ -178,7 +178,7 @@ pub(super) fn sizes(
     let young = eden + 2.0 * survivor;
     if eden <= 0.0 || survivor <= 0.0 {
         return Err(Error::Contradiction(format!(
-            "an Eden of {} with survivor spaces of {} makes no young generation",
+            "an Eden of {} with survivor spaces of {} is not a valid young generation",
             size(eden.max(0.0)),
             size(survivor.max(0.0))
         )));

@@ -117,7 +117,7 @@ impl Model<'_> {
                 && olds < FEWEST as u64
             {
                 figure.because = Some(format!(
-                    "taken from the log, not modelled: it holds {olds}, too few to say how far others may be from them"
+                    "taken from the log, not modelled: too few old collections for a range (intervals: {olds})"
                 ));
                 figure.estimate = None;
             }
@@ -129,7 +129,7 @@ impl Model<'_> {
                 .is_some_and(|e| e.low <= 0.0 && e.high > 0.0);
             if figure.quantity == Q::PromotionBytesPerS && ends_low && figure.because.is_none() {
                 figure.because = Some(format!(
-                    "no more than that: the ages in the log end at {} allocated, and what dies later is not in it",
+                    "upper bound: the age tables in the log end at {} allocated, and later deaths are not recorded",
                     size(beyond)
                 ));
             }
@@ -168,7 +168,7 @@ impl Model<'_> {
             return next(
                 "old",
                 None,
-                "unknown: no old collection in the log shows how full the old generation is when one begins",
+                "unknown: no old collection in the log shows how full the old generation is when one starts",
             );
         };
         let left = self.seen.old.left().and_then(|left| left.mean());
@@ -181,18 +181,18 @@ impl Model<'_> {
             return next(
                 "old",
                 None,
-                "unknown: one is due or under way, since the old generation holds as much as where one began",
+                "unknown: one is due or running, since the old generation is as full as when one began",
             );
         }
         let because = if own.is_some() {
             format!(
-                "{} of the old generation are in use, and {} where collections began in the log",
+                "{} of the old generation are in use; collections began at {} in the log",
                 size(now),
                 size(begins.point)
             )
         } else {
             format!(
-                "{} of the old generation are in use; by its settings a collection begins at {}, if not earlier",
+                "{} of the old generation are in use; by its settings a collection starts at {} at the latest",
                 size(now),
                 size(begins.point)
             )
@@ -222,44 +222,44 @@ impl Model<'_> {
         let mut notes = Vec::new();
         if self.supposed {
             notes.push(
-                "the log does not show the size of a survivor space; it is supposed to be what the JVM takes by default, and \
-                 --survivor-space says otherwise"
+                "the log does not contain the size of a survivor space; the JVM default is assumed, and --survivor-space \
+                 overrides it"
                     .to_owned(),
             );
         }
         let varies = self.seen.young.varies() || self.young_moves();
         match self.collector {
             Collector::Parallel if varies => notes.push(
-                "Parallel moved the sizes of the young generation during the log (UseAdaptiveSizePolicy); the figures are of their \
-                 means, and another size holds only where it no longer moves"
+                "Parallel resized the young generation during the log (UseAdaptiveSizePolicy); the figures are for the mean \
+                 sizes, and predictions for other sizes hold only without resizing"
                     .to_owned(),
             ),
             Collector::G1 if varies => notes.push(
-                "G1 moved the size of the young generation during the log to keep to its pause goal; the figures are of the mean"
+                "G1 resized the young generation during the log to meet its pause goal; the figures are for the mean size"
                     .to_owned(),
             ),
             _ if varies => notes.push(
-                "the young generation changed its size during the log; the figures are of the mean".to_owned(),
+                "the young generation changed its size during the log; the figures are for the mean size".to_owned(),
             ),
             _ => {}
         }
         let percent = self.fill * 100.0;
         if self.collector != Collector::G1 && self.fill < EARLY {
             notes.push(format!(
-                "young collections come when {percent:.0} % of Eden is allocated, for other reasons than a full Eden; the same is \
-                 supposed of other sizes"
+                "young collections start when {percent:.0} % of Eden is allocated, for reasons other than a full Eden; the same \
+                 is assumed for other sizes"
             ));
         }
         if self.collector != Collector::G1 && self.fill > LATE {
             notes.push(format!(
-                "from one young collection to the next {percent:.0} % of Eden is allocated, since full collections empty it between \
-                 them; the same is supposed of other sizes"
+                "from one young collection to the next {percent:.0} % of Eden is allocated, since full collections empty it in \
+                 between; the same is assumed for other sizes"
             ));
         }
         if self.overflows(self.sum.survivors / self.sum.count) {
             notes.push(
-                "the survivor spaces overflow: how long objects live is known only up to the first collection, and most intervals \
-                 are wide; a log with larger survivor spaces tells more"
+                "the survivor spaces overflow: object lifetimes are known only up to the first collection, and most intervals are \
+                 wide; use a log with larger survivor spaces"
                     .to_owned(),
             );
         }

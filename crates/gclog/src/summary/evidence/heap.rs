@@ -31,7 +31,7 @@ impl Teller<'_> {
         ] {
             let part = heap.parts.get(part);
             let capacity = part.and_then(|part| part.capacity_bytes);
-            let from = From::maybe("the last that tells it", part.map(|part| &part.last));
+            let from = From::maybe("the last record of it", part.map(|part| &part.last));
             let capacity = capacity.map(|bytes| bytes as f64);
             self.number(key, capacity, from, Why::Capacity);
         }
@@ -43,7 +43,7 @@ impl Teller<'_> {
         let most = self.largest_heap().map(|bytes| bytes as f64);
         self.number(&keys::GC_HEAP_MAX, most, from, Why::Capacity);
         let young = heap.parts.get("young").map(|part| &part.last);
-        let from = From::maybe("mean of the young collections, the last", young);
+        let from = From::maybe("mean of the young collections; the last", young);
         let why = Why::YoungSizes;
         self.number(&keys::GC_EDEN_FREED, heap.eden_freed_bytes, from, why);
         self.number(&keys::GC_SURVIVORS, heap.survivors_bytes, from, why);
@@ -61,7 +61,7 @@ impl Teller<'_> {
         let last = resizes.and_then(|resizes| resizes.last.as_ref());
         let words = resizes.map_or_else(String::new, |resizes| {
             format!(
-                "{} in all, the last",
+                "{} in total, the last",
                 counted(resizes.count, "change", "changes")
             )
         });
@@ -76,7 +76,7 @@ impl Teller<'_> {
             From::maybe(&words, last),
             lacks,
         );
-        let from = From::maybe("the most", heap.humongous.as_ref());
+        let from = From::maybe("the maximum", heap.humongous.as_ref());
         let share = heap.humongous_share;
         self.number(&keys::GC_HUMONGOUS_SHARE, share, from, Why::Humongous);
         let sizes = heap.humongous_sizes.as_ref();
@@ -119,7 +119,10 @@ impl Teller<'_> {
         let promotion = self.run.promotion.as_ref();
         let words = promotion.map_or_else(String::new, |promotion| {
             let count = promotion.collections;
-            format!("{}, the most", counted(count, "collection", "collections"))
+            format!(
+                "{}, the largest",
+                counted(count, "collection", "collections")
+            )
         });
         let largest = promotion.map(|promotion| &promotion.largest);
         let from = From::maybe(&words, largest);
@@ -244,7 +247,7 @@ impl Teller<'_> {
         self.number(&keys::GC_CYCLES, cycles, from, Why::Cycle);
         let length = old.cycle_length.map(|spread| spread.mean_ms / 1e3);
         self.number(&keys::GC_CYCLE_LENGTH, length, from, Why::Cycle);
-        let from = From::maybe("mean of the starts, the last", old.occupancy_at.as_ref());
+        let from = From::maybe("mean of the starts; the last", old.occupancy_at.as_ref());
         let share = old.occupancy;
         self.number(&keys::GC_CYCLE_OCCUPANCY, share, from, Why::Cycle);
         let interval = old.interval.map(|spread| spread.mean_ms / 1e3);
@@ -265,7 +268,7 @@ impl Teller<'_> {
         };
         self.number(&keys::GC_OLD_INTERVAL, interval, from, intervals);
         let last = old.reclaimed_at.as_ref();
-        let from = From::maybe("mean of the old collections, the last", last);
+        let from = From::maybe("mean of the old collections; the last", last);
         self.number(&keys::GC_OLD_RECLAIMED, old.reclaimed, from, sizes);
     }
 
@@ -286,7 +289,7 @@ impl Teller<'_> {
 
     fn metaspace(&mut self) {
         let part = self.run.heap.parts.get("metaspace");
-        let from = From::maybe("the last that tells it", part.map(|part| &part.last));
+        let from = From::maybe("the last record of it", part.map(|part| &part.last));
         let why = Why::Metaspace;
         let last = part.and_then(|part| part.last_bytes);
         let course = part.map(|part| parts(&part.after, PARTS));

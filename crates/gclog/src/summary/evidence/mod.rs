@@ -1,7 +1,7 @@
 //! Statistics as evidence: the `gc.*` keys of each run, every number with the line it comes from.
 //!
-//! A mean comes from many lines; it cites one that a reader can start from, and says which one that is: the last, the
-//! longest, the first. What the log does not show is absent, with what to add to the command line of the JVM.
+//! A mean comes from many lines; it cites one line to start from, and names it: the last, the longest, the first. A
+//! value that the log lacks is absent, with the JVM option that adds it.
 
 mod heap;
 mod pauses;
@@ -227,11 +227,11 @@ impl Teller<'_> {
             self.number(key, value.map(|value| value as f64), from, why);
         }
         let unified = self.unified.map(|is| if is { 1.0 } else { 0.0 });
-        let shape = From::words("by the version, else by the names of pauses");
+        let shape = From::words("from the version, else from the names of pauses");
         self.number(&keys::GC_UNIFIED, unified, shape, why);
-        let span = From::words("first to last stamp of the run");
+        let span = From::words("first to last timestamp of the run");
         self.number(&keys::GC_SECONDS, self.run.seconds, span, Why::Clock);
-        let first = From::words("first stamp of the run; zero where the log begins with the JVM");
+        let first = From::words("first timestamp of the run; zero if the log begins with the JVM");
         self.number(&keys::GC_BEGAN, self.run.began_s, first, Why::Clock);
         self.absent(&keys::GC_PAUSE_GOAL, Why::Goal);
         self.absent(&keys::GC_REQUEST_RATE, Why::Requests);

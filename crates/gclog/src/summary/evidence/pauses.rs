@@ -159,7 +159,7 @@ impl Teller<'_> {
         }
         let locker = &self.run.troubles.gc_locker;
         let words = match locker.count {
-            0 => "looked for and not found".to_owned(),
+            0 => "none found".to_owned(),
             count => format!("{}, the longest", collections(count)),
         };
         let from = From::maybe(&words, locker.longest.as_ref());
@@ -318,7 +318,7 @@ impl Teller<'_> {
     /// Of one sort of trouble.
     pub(super) fn trouble(&mut self, key: &'static Key, trouble: &gc::Trouble) {
         let words = match trouble.count {
-            0 => "looked for and not found".to_owned(),
+            0 => "none found".to_owned(),
             count => format!("{count} of them, the longest"),
         };
         let from = From::maybe(&words, trouble.longest.as_ref());
@@ -346,7 +346,7 @@ impl Teller<'_> {
             self.trouble(key, trouble);
         }
         let first = troubles.promotion_failed.first.as_ref();
-        let from = From::maybe("the least, the first of them", first);
+        let from = From::maybe("the lowest; the first of them", first);
         let at = troubles.promotion_failed_at;
         self.number(&keys::GC_PROMOTION_FAILED_AT, at, from, Why::Capacity);
         // Abortable preclean is made to be aborted.
@@ -360,7 +360,7 @@ impl Teller<'_> {
             .iter()
             .filter_map(|phase| phase.last_aborted.as_ref());
         let last = last.max_by_key(|moment| moment.line);
-        let words = format!("{} given up", counted(count, "phase", "phases"));
+        let words = format!("{} aborted", counted(count, "phase", "phases"));
         let from = From::maybe(&words, last);
         let count = Some(count as f64);
         self.number(&keys::GC_CONCURRENT_ABORTED, count, from, Why::Cycle);
@@ -519,7 +519,7 @@ impl Teller<'_> {
         let stalls = self.run.stalls.as_ref();
         let time = stalls.map(|stalls| stalls.time).unwrap_or_default();
         let words = match time.count {
-            0 => "looked for and not found".to_owned(),
+            0 => "none found".to_owned(),
             count => format!("{}, the longest", counted(count, "wait", "waits")),
         };
         let from = From::maybe(&words, stalls.map(|stalls| &stalls.longest));

@@ -1,4 +1,4 @@
-//! Why something is not told, and what to add so that the next log tells it.
+//! Why a value is absent, and the option that adds it to the next log.
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Why {
@@ -46,14 +46,14 @@ pub(super) enum Why {
 }
 
 impl Why {
-    /// The reason and what a person can do.
+    /// The reason and the remedy.
     pub(super) fn words(self) -> (&'static str, &'static str) {
         (self.reason(), self.remedy())
     }
 
     fn reason(self) -> &'static str {
         match self {
-            Self::Ages => "the log holds no age tables",
+            Self::Ages => "the log contains no age tables",
             Self::Alone => "the log contains a single pause",
             Self::Capacity => "the log does not contain this capacity",
             Self::Cause => "the log does not contain the causes of collections",
@@ -61,30 +61,26 @@ impl Why {
             Self::Cpu => "no pause of 50 ms and more with a CPU line",
             Self::Cycle => "no concurrent cycle in the log",
             Self::FewRemarks => {
-                "fewer than five remarks with the size of the young generation, or it was always the same"
+                "fewer than five remarks with the size of the young generation, or its size never changed"
             }
             Self::FreeLists => "the log does not contain free lists",
-            Self::Goal => "no limit for pauses is given",
+            Self::Goal => "no pause limit is set",
             Self::Header => "not in the log",
             Self::HiddenPauses => "the log contains collections but not their pauses",
             Self::Humongous => "the log does not contain humongous objects",
             Self::HumongousSizes => "the log does not contain the sizes of humongous objects",
-            Self::Live => "no collection of the old generation with the size after it",
-            Self::LiveYet => {
-                "the log ends before the first collection or cycle of the old generation does"
-            }
+            Self::Live => "no old collection with the size after it",
+            Self::LiveYet => "the log ends before the first old collection or cycle finishes",
             Self::LiveSlope => "too few old collections at different times to measure growth",
             Self::Metaspace => "the log does not contain metaspace sizes",
             Self::MetaspaceSlope => {
                 "too few collections with metaspace sizes in the second half of the run"
             }
-            Self::NoCpu => {
-                "ZGC and Shenandoah print no CPU time of their pauses, whatever is logged"
-            }
-            Self::NoPause => "the log holds no pause with a duration",
-            Self::NoRemark => "the log holds no remark of CMS or G1",
+            Self::NoCpu => "ZGC and Shenandoah log no CPU time for their pauses at any level",
+            Self::NoPause => "the log contains no pause with a duration",
+            Self::NoRemark => "the log contains no remark of CMS or G1",
             Self::NoYoung => "too few young collections in the log",
-            Self::Nothing => "the log holds no collection",
+            Self::Nothing => "the log contains no collection",
             Self::OldIntervals => "fewer than two old collections with a start time in the log",
             Self::OldSizes | Self::OldYet => {
                 "no old collection shows the size of the old generation before and after it"
@@ -98,11 +94,11 @@ impl Why {
             Self::Resizes => {
                 "no collection shows the capacity of the heap (with Parallel: of the old generation)"
             }
-            Self::Safepoints => "the log holds no safepoints",
+            Self::Safepoints => "the log contains no safepoints",
             Self::Sizes => "too few collections with the heap size before and after",
-            Self::Span => "no ten seconds between collections for which it is known",
+            Self::Span => "no span of ten seconds between collections where it is known",
             Self::YoungCost => {
-                "fewer than five young collections with the size of the young generation, or it was always the same"
+                "fewer than five young collections with the size of the young generation, or its size never changed"
             }
             Self::Survivors => {
                 "fewer than three young collections with the occupancy of a survivor space, or the collector has no survivor space of fixed size"
@@ -112,13 +108,13 @@ impl Why {
         }
     }
 
-    /// What the JVM before JDK 9 takes stands in brackets: see [`for_log`].
+    /// Options of JVMs before JDK 9 are in brackets: see [`for_log`].
     fn remedy(self) -> &'static str {
         match self {
             Self::Ages => "add -Xlog:gc+age=trace (JDK 8: -XX:+PrintTenuringDistribution)",
             Self::Capacity => "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails -XX:+PrintHeapAtGC)",
             Self::Cause => {
-                "add -Xlog:gc (JDK 8: -XX:+PrintGCCause, which JDK 8 has on and JDK 7u40 brought)"
+                "add -Xlog:gc (JDK 8: -XX:+PrintGCCause, on by default in JDK 8, added in 7u40)"
             }
             Self::Clock => "add the decoration uptime (JDK 8: -XX:+PrintGCTimeStamps)",
             Self::Cpu => "add -Xlog:gc+cpu (JDK 8: -XX:+PrintGCDetails)",
@@ -133,7 +129,7 @@ impl Why {
             | Self::OldIntervals
             | Self::OldYet
             | Self::Span
-            | Self::YoungCost => "read a longer log",
+            | Self::YoungCost => "use a longer log",
             Self::FreeLists => "with CMS, add -XX:PrintFLSStatistics=1",
             Self::Goal => "pass --slo, for example --slo 200ms",
             Self::Header => {
@@ -145,14 +141,14 @@ impl Why {
                 "with G1, add -Xlog:gc+humongous=debug,gc+ergo+ihop=debug (JDK 8: -XX:+PrintAdaptiveSizePolicy)"
             }
             Self::Live | Self::Sizes => {
-                "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)"
+                "use a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)"
             }
             Self::Metaspace => "add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)",
             Self::MetaspaceSlope => {
-                "read a longer log; add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)"
+                "use a longer log; add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)"
             }
             Self::Nothing => {
-                "check that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log"
+                "check that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and use a longer log"
             }
             Self::NoCpu => "run `rungwise check` on the machine while pauses are long",
             Self::Phases => "add -Xlog:gc+phases=debug (JDK 8: -XX:+PrintGCDetails)",
@@ -174,8 +170,8 @@ impl Why {
     }
 }
 
-/// The remedy in the words of the JVM that wrote the log: unified logging takes what stands first, older JVMs what stands
-/// in brackets behind it.
+/// The remedy for the JVM that wrote the log: unified logging takes the first option, older JVMs the one in brackets
+/// after it.
 pub(super) fn for_log(remedy: &str, unified: Option<bool>) -> String {
     const OLD: &str = " (JDK 8: ";
     let parts = remedy.split_once(OLD).and_then(|(head, rest)| {
@@ -207,11 +203,11 @@ mod tests {
         let (_, remedy) = Why::Sizes.words();
         assert_eq!(
             for_log(remedy, Some(true)),
-            "read a longer log; add -Xlog:gc*"
+            "use a longer log; add -Xlog:gc*"
         );
         assert_eq!(
             for_log(remedy, Some(false)),
-            "read a longer log; add -XX:+PrintGCDetails"
+            "use a longer log; add -XX:+PrintGCDetails"
         );
         assert_eq!(for_log(remedy, None), remedy);
         let (_, header) = Why::Header.words();

@@ -250,7 +250,7 @@ impl<'a> Generator<'a> {
         if !due.over && self.ledger.schedule.is_none() && self.ledger.sending {
             // Slots that a timeout, a failed send or the very beginning has left free.
             for index in 0..self.sockets.len() {
-                self.refill(index, now);
+                self.refill(index, 0, now);
             }
         }
         due.over
@@ -298,7 +298,7 @@ impl<'a> Generator<'a> {
                 let now = now_ns();
                 self.absorb(index, messages, now);
                 if self.ledger.schedule.is_none() && self.ledger.sending {
-                    self.refill(index, now);
+                    self.refill(index, messages, now);
                 }
                 Some(messages)
             }
@@ -346,7 +346,7 @@ impl<'a> Generator<'a> {
             let now = now_ns();
             for index in 0..self.sockets.len() {
                 if std::mem::take(&mut self.sockets[index].touched) {
-                    self.refill(index, now);
+                    self.refill(index, 1, now);
                 }
             }
         }
@@ -386,9 +386,9 @@ impl<'a> Generator<'a> {
         true
     }
 
-    /// Fills the free slots of a socket of a closed loop; they were free from `now` on.
+    /// Fills the free slots of a socket of a closed loop; they were free from `now` on. So many `replies` came just before.
     #[inline]
-    fn refill(&mut self, index: usize, now: u64) {
+    fn refill(&mut self, index: usize, replies: usize, now: u64) {
         if now >= self.ledger.window.end {
             self.ledger.end_sending(now);
             return;
@@ -396,13 +396,17 @@ impl<'a> Generator<'a> {
         if self.ledger.rest(now).is_some() {
             return;
         }
+        // Whole bursts here too.
+        let mut allowance = self.ledger.allowance(replies, now);
+        allowance = allowance.div_ceil(self.burst).saturating_mul(self.burst);
         loop {
             // Whole bursts only: else one straggler would cut all later bursts short.
             let free = self.sockets[index].slots.free() / self.burst * self.burst;
-            let wanted = free.min(self.outbox.room());
+            let wanted = free.min(self.outbox.room()).min(allowance);
             if wanted == 0 {
                 return;
             }
+            allowance -= wanted;
             let allowed = self.ledger.claim(wanted, now);
             if allowed == 0 {
                 self.ledger.end_sending(now);

@@ -106,7 +106,7 @@ fn names(sockets: &[(&TcpSocket, &TcpInfo)]) -> String {
     names.join(", ")
 }
 
-/// Connections of the first look by their ends and inode.
+/// Connections of the first full sample by their ends and inode.
 struct Earlier<'a>(HashMap<(u64, u16, u16), &'a TcpInfo>);
 
 impl<'a> Earlier<'a> {

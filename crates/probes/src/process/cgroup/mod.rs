@@ -1,8 +1,8 @@
 //! Control groups: their limits, and the effect of the limits.
 //!
 //! Source: kernel/sched/core.c (`cpu_cfs_stat_show`, `cpu_extra_stat_show`), mm/memcontrol.c, block/blk-throttle.c,
-//! kernel/cgroup/pids.c and freezer.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst. Which files
-//! are read, and how groups are found at whatever depth, stands in `groups`.
+//! kernel/cgroup/pids.c and freezer.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst. `groups`
+//! defines which files are read and how groups are found at any depth.
 
 mod cpu;
 mod limits;
