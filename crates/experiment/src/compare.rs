@@ -422,7 +422,8 @@ fn measure(
     stage: &mut dyn Stage,
 ) -> Result<PairRecord, Error> {
     let mut again = None;
-    if comparison.fresh {
+    let mut is_fresh = comparison.fresh;
+    if is_fresh {
         stage.restart()?;
     }
     let swapped = first == Half::B;
@@ -432,6 +433,7 @@ fn measure(
         // Half by half it is seen which of them fails.
         Err(StageError::ServiceFailed(why)) => {
             let _ = stage.restart();
+            is_fresh = true;
             again = Some(why).filter(|_| comparison.changes() && !spared);
         }
         Err(other) => return Err(Error::Stage(other)),
@@ -441,7 +443,7 @@ fn measure(
             Half::A => comparison.a,
             Half::B => comparison.b,
         };
-        let restarted = if comparison.fresh {
+        let restarted = if comparison.fresh && !std::mem::take(&mut is_fresh) {
             stage.restart()
         } else {
             Ok(())

@@ -1,8 +1,8 @@
-//! Which finding is the cause of which: a cause stands before what follows from it.
+//! Which finding causes which: a cause is listed before its consequences.
 //!
-//! A queue that overflows makes its clients send again, and a stopped group makes its threads wait. Both are true and both
-//! are found; a person who starts with the consequence loses an afternoon. Severity alone cannot order them, because a
-//! consequence is often the larger number.
+//! An overflowing queue makes its clients retransmit, and a stopped group makes its threads wait. Cause and consequence are
+//! both true and both found; if you start with the consequence, you lose an afternoon. Severity alone cannot order them,
+//! because a consequence is often the larger number.
 
 use rungwise_model::check::{Finding, Outcome};
 
@@ -225,7 +225,7 @@ const CAUSES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Moves what follows from a finding to act on behind it, whatever the severities; all else keeps its place.
+/// Moves the consequences of a finding to act on behind it, whatever their severities; everything else keeps its place.
 ///
 /// Only findings to act on are causes, and only consequences to act on move: outcomes stay together.
 pub(crate) fn first(findings: &mut Vec<Finding>) {

@@ -1,9 +1,9 @@
-//! What a turn of a knob did: the evidence before it against the evidence after it.
+//! What changing a knob did: the evidence before the change against the evidence after it.
 //!
-//! A finding asked for the turn, so the finding's own number says whether it worked. It may have worked and
-//! moved the trouble elsewhere: on the reference ladder steering alone cut 270,000 transactions/s to 17,000,
-//! because the packets then met at one socket, and both changes together made 2,540,000. So what has come is
-//! looked for as well, and it names the partner of a bundle.
+//! A finding asked for the change, so the finding's own number shows whether it worked. It may have worked and
+//! moved the bottleneck: on the reference ladder steering alone cut 270,000 transactions/s to 17,000, because
+//! the packets then contended for one socket, and both changes together reached 2,540,000. So new findings are
+//! checked as well; they name the partner of a bundle.
 
 use rungwise_model::check::{Finding, Grade, Lack, Outcome};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
@@ -13,65 +13,64 @@ use crate::measure::{self, Measure, Worse};
 use crate::{Doc, RULES, Rule, Threshold};
 
 const NOISE: Threshold = Threshold {
-    name: "difference that counts, as a share of the number before, where its course is unknown",
+    name: "smallest difference that counts, as a share of the value before, where the values within the window are unknown",
     value: 0.1,
-    origin: "own guess; where the parts of the window are known, their spread is the measure",
+    origin: "own guess; where the parts of the window are known, their spread is used instead",
 };
 
 const SHORT: Threshold = Threshold {
-    name: "length of a window in seconds, below which a number that did not move proves little",
+    name: "window length in seconds, below which an unchanged number proves little",
     value: 5.0,
-    origin: "own guess: half of the usual window; pages, queues and caches move in seconds",
+    origin: "own guess: half of the usual window; pages, queues and caches change within seconds",
 };
 
-/// A judgement of two looks.
+/// A comparison of two captures.
 #[derive(Debug)]
 pub struct Change {
     /// Names what went wrong; never changes once published.
     pub id: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// Its lines.
+    /// Its thresholds.
     pub thresholds: &'static [Threshold],
     /// Its page.
     pub doc: Doc,
 }
 
-/// The trouble was moved and not removed.
+/// The bottleneck was moved and not removed.
 static MOVED: Change = Change {
     id: "bottleneck-moved",
-    summary: "a change cured one finding and brought another",
+    summary: "a change fixed one finding and caused another",
     thresholds: &[NOISE],
     doc: Doc {
-        looks_for: "The finding that asked for the change is gone or eased, and another has come or grown.",
-        hurts: "Judged alone, the change is a loss and is taken back, and the ladder ends below a rung that was right.",
-        todo: "Try the change together with what the new finding asks for, and judge the two as one (a bundle of at most \
-            three). On the UDP ladder this is steering together with SO_REUSEPORT.",
-        wrong: "It is expected on a ladder: each rung shows the next limit. A finding that had been hidden for lack of \
-            evidence looks as if it had come; only what was clear before counts.",
-        sources: "The reference ladder (20 cores, 82599ES, Linux 4.6.3): steering alone times 0.06, with SO_REUSEPORT times \
-            9.4.",
+        looks_for: "The finding that asked for the change is gone or eased, and another one is new or worse.",
+        hurts: "Judged alone, the change looks like a loss and is reverted, and the ladder stops below a rung that was right.",
+        todo: "Try the change together with the knob that the new finding recommends, and judge the two as one (a bundle \
+            of at most three). On the UDP ladder this is steering together with SO_REUSEPORT.",
+        wrong: "This is expected on a ladder: each rung exposes the next limit. A finding that lacked evidence before \
+            looks new; only rules that were clear before count.",
+        sources: "The reference ladder (20 cores, 82599ES, Linux 4.6.3): steering alone x0.06, with SO_REUSEPORT x9.4.",
     },
 };
 
-/// The knob was turned and its finding did not move.
+/// The knob was changed and its finding was not.
 static NO_EFFECT: Change = Change {
     id: "knob-no-effect",
-    summary: "a knob was turned and the evidence that asked for it did not move",
+    summary: "a knob was changed, but the evidence that asked for it stayed the same",
     thresholds: &[NOISE, SHORT],
     doc: Doc {
         looks_for: "The finding that asked for the change is still there, and its number differs from before by no more than \
             it varied within the windows.",
         hurts: "A setting that does nothing is one more thing to explain, to carry to the next kernel and to suspect.",
-        todo: "Take it back. The knob is not on the path of this load.",
-        wrong: "The window is too short (confidence is low then), the load was another one, or the setting takes effect later: interrupts move with \
-            the next interrupt, memory with the next allocation, some settings with a restart.",
-        sources: "The reference bank host: of five remedies that were tried, four had no effect (steering, kernel command \
-            line, G1, disk queue).",
+        todo: "Revert it. This load does not depend on the knob.",
+        wrong: "The window is too short (confidence is then low), the load differed, or the setting takes effect later: interrupts move with the \
+            next interrupt, memory with the next allocation, some settings with a restart.",
+        sources: "The reference bank host: four of the five remedies tried had no effect (steering, kernel command line, \
+            G1, disk queue).",
     },
 };
 
-/// All judgements of two looks, sorted by id.
+/// All comparisons of two captures, sorted by id.
 pub static CHANGES: &[&Change] = &[&MOVED, &NO_EFFECT];
 
 /// What became of a rule's findings.
@@ -87,33 +86,33 @@ pub enum Course {
     Worse,
     /// Clear before, found after.
     Come,
-    /// Undecided in one of the two looks.
+    /// Undecided in one of the two captures.
     Unknown,
 }
 
-/// One rule in both looks.
+/// One rule in both captures.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The rule.
     pub rule: &'static str,
     /// What became of it.
     pub course: Course,
-    /// Its severest row before.
+    /// Its most severe finding before.
     pub before: Finding,
-    /// Its severest row after.
+    /// Its most severe finding after.
     pub after: Finding,
-    /// Its number before and after, in words; where it has one.
+    /// Its number before and after as text, if it has one.
     pub numbers: Option<(String, String)>,
 }
 
 impl Step {
-    /// It has come or grown, and there is something to turn: a machine that is busier otherwise is no new bottleneck.
+    /// It is new or worse, and a knob applies: a machine that is merely busier has no new bottleneck.
     pub fn in_its_place(&self) -> bool {
         matches!(self.course, Course::Come | Course::Worse) && !self.after.knobs.is_empty()
     }
 }
 
-/// Every rule that found something in one of the two looks, in order of the rules.
+/// Every rule that found something in one of the two captures, in order of the rules.
 pub fn changed(before: &Evidence, after: &Evidence) -> Vec<Step> {
     RULES
         .iter()
@@ -121,7 +120,7 @@ pub fn changed(before: &Evidence, after: &Evidence) -> Vec<Step> {
         .collect()
 }
 
-/// What the turn that the rule `asked` for has done: one row of `knob-no-effect`, then one of `bottleneck-moved`.
+/// What the change that the rule `asked` for did: one row of `knob-no-effect`, then one of `bottleneck-moved`.
 pub fn judge(asked: &Rule, before: &Evidence, after: &Evidence) -> Vec<Finding> {
     let steps = changed(before, after);
     let step = steps.iter().find(|step| step.rule == asked.id);
@@ -173,7 +172,7 @@ fn step(rule: &'static Rule, before: &Evidence, after: &Evidence) -> Option<Step
     })
 }
 
-/// The row that weighs most: act before watch, then by severity.
+/// The most important finding: act before watch, then by severity.
 fn severest(rule: &Rule, evidence: &Evidence) -> Option<Finding> {
     rule.findings(evidence)
         .into_iter()
@@ -184,7 +183,7 @@ fn found(finding: &Finding) -> bool {
     matches!(finding.outcome, Outcome::Act | Outcome::Watch)
 }
 
-/// Two numbers, where a difference within the spread of either window is none.
+/// Compares two numbers; a difference within the spread of either window counts as none.
 fn compare(measure: Measure, was: Quantity<'_>, is: Quantity<'_>) -> Course {
     let noise = [was, is]
         .iter()
@@ -204,7 +203,7 @@ fn compare(measure: Measure, was: Quantity<'_>, is: Quantity<'_>) -> Course {
     }
 }
 
-/// Largest less smallest part of the window; nothing where it was read once.
+/// Largest minus smallest part of the window; `None` if the window has one reading.
 fn spread(quantity: &Quantity<'_>) -> Option<f64> {
     let parts = || quantity.reading.series.iter().copied();
     let (least, most) = (parts().reduce(f64::min)?, parts().reduce(f64::max)?);
@@ -220,7 +219,7 @@ fn by_outcome(was: &Finding, is: &Finding) -> Course {
     }
 }
 
-/// `window`: the shorter of the two looks, in seconds.
+/// `window`: the shorter of the two windows, in seconds.
 fn no_effect(step: &Step, window: f64) -> Finding {
     let numbers = step.numbers.as_ref().map_or_else(String::new, |(was, is)| {
         format!(" ({was} before, {is} after)")
@@ -228,14 +227,14 @@ fn no_effect(step: &Step, window: f64) -> Finding {
     match step.course {
         Course::Unknown => undecided(step),
         Course::Gone => Finding::clear(format!("{} is gone{numbers}", step.rule)),
-        Course::Eased => Finding::clear(format!("{} is still there and eased{numbers}", step.rule)),
-        Course::Come => Finding::clear(format!("{} was not there before", step.rule)),
+        Course::Eased => Finding::clear(format!("{} remains but eased{numbers}", step.rule)),
+        Course::Come => Finding::clear(format!("{} was not found before", step.rule)),
         Course::Same | Course::Worse => {
             let (verb, todo, sure) = match step.course {
                 Course::Same if window < SHORT.value => (
                     "did not move",
                     format!(
-                        " in windows of {window:.0} s: look longer before the change is taken back"
+                        " in windows of {window:.0} s: measure longer before you revert the change"
                     ),
                     Grade::Low,
                 ),
@@ -245,7 +244,7 @@ fn no_effect(step: &Step, window: f64) -> Finding {
                     } else {
                         "got worse"
                     },
-                    ": take the change back".to_owned(),
+                    ": revert the change".to_owned(),
                     if step.numbers.is_some() {
                         Grade::High
                     } else {
@@ -256,7 +255,9 @@ fn no_effect(step: &Step, window: f64) -> Finding {
             let sentence = format!("{} {verb}{numbers}{todo}", step.rule);
             cite_both(Finding::watch(&subject(step), sentence), step)
                 .confidence(sure)
-                .refuted_by("it moves in a longer window under the same load, or after a restart")
+                .refuted_by(
+                    "the number changes in a longer window under the same load, or after a restart",
+                )
         }
     }
 }
@@ -272,7 +273,7 @@ fn moved(asked: &Step, steps: &[Step]) -> Finding {
         .filter(|step| step.after.outcome == Outcome::Act)
         .max_by_key(|step| (step.after.severity, step.after.confidence));
     match come.filter(|_| worked) {
-        None => Finding::clear(format!("nothing has come in place of {}", asked.rule)),
+        None => Finding::clear(format!("no new finding in place of {}", asked.rule)),
         Some(come) => {
             let went = if asked.course == Course::Gone {
                 "is gone"
@@ -280,9 +281,9 @@ fn moved(asked: &Step, steps: &[Step]) -> Finding {
                 "eased"
             };
             let came = if come.course == Course::Come {
-                "has come"
+                "is new"
             } else {
-                "has grown"
+                "got worse"
             };
             let sentence = format!(
                 "{} {went} and {} {came} ({}): try both changes together before judging the first",
@@ -293,7 +294,7 @@ fn moved(asked: &Step, steps: &[Step]) -> Finding {
             finding
                 .severity(come.after.severity)
                 .confidence(come.after.confidence)
-                .refuted_by("the new finding is there without the change as well")
+                .refuted_by("the new finding appears without the change as well")
         }
     }
 }
@@ -305,24 +306,24 @@ fn subject(step: &Step) -> Subject {
         .unwrap_or_else(|_| Subject::host())
 }
 
-/// The raw lines of both looks.
+/// The raw lines of both captures.
 fn cite_both(mut finding: Finding, step: &Step) -> Finding {
     let lines = step.before.evidence.iter().chain(&step.after.evidence);
     finding.evidence.extend(lines.cloned());
     finding
 }
 
-/// One of the two looks lacks what the rule needs.
+/// One of the two captures lacks what the rule needs.
 fn undecided(step: &Step) -> Finding {
     let lacks = step.before.missing.iter().chain(&step.after.missing);
     Finding::undecided(lacks.cloned().collect())
 }
 
-/// Nothing to compare: the rule found nothing in either look.
+/// Nothing to compare: the rule found nothing in either capture.
 fn never_found(asked: &Rule) -> Finding {
     Finding::undecided(vec![Lack::from(Missing {
         key: asked.needs.first().map_or("", |key| key.id),
         subject: Subject::host(),
-        why: Absence::because(format!("{} found nothing in either look", asked.id)),
+        why: Absence::because(format!("{} found nothing in either capture", asked.id)),
     })])
 }

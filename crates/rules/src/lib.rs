@@ -1,7 +1,7 @@
 //! Evidence to findings: one file per rule, one casebook per rule in `cases/`.
 //!
-//! A rule is data and one pure function. It has three outcomes and no silence: a finding, clear (with the
-//! distance from its line), or undecided (with what is missing).
+//! A rule is data and one pure function. It always has one of three outcomes: a finding, clear (with the
+//! distance from its threshold), or undecided (with what is missing).
 
 mod causes;
 mod cgroup;
@@ -190,7 +190,7 @@ pub static RULES: &[&Rule] = &[
     &jvm::virtual_thread_pinned::RULE,
 ];
 
-/// The finding that the load generator was the limit, where it is sure enough that nothing else can be judged by the rate.
+/// The finding that the load generator was the limit, if it is confident enough that the rate proves nothing else.
 pub fn client_limit(findings: &[Finding]) -> Option<&Finding> {
     findings.iter().find(|finding| {
         finding.rule == cpu::client_bound::RULE.id
@@ -199,10 +199,10 @@ pub fn client_limit(findings: &[Finding]) -> Option<&Finding> {
     })
 }
 
-/// What all rules say of this evidence: act first, then watch, undecided, clear; the severest first.
+/// The findings of all rules in this evidence: act first, then watch, undecided, clear; the most severe first.
 ///
-/// Rules of files are asked where there is such a file. A host has none unless somebody gives it, and a row for each of
-/// them that says so would hide the rows that matter.
+/// Rules about files run only if such a file was given. A host has none by itself, and a row for each of those rules
+/// would hide the rows that matter.
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     let mut findings: Vec<_> = RULES
         .iter()
@@ -232,7 +232,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 /// What is known from files alone: GC logs, thread dumps.
 const OF_FILES: [&[Kind]; 2] = [&[Kind::Jvm], &[Kind::Dumps, Kind::Deadlock, Kind::Wait]];
 
-/// The kinds of things that one sort of file tells of, where all that the rule reads is of them.
+/// The kinds of subjects that one type of file describes, if the rule reads nothing else.
 fn files_of(rule: &Rule) -> Option<&'static [Kind]> {
     let all = |kinds: &&[Kind]| rule.needs.iter().all(|key| kinds.contains(&key.of));
     OF_FILES.into_iter().find(all)
@@ -243,7 +243,7 @@ fn tells_of(evidence: &Evidence, kinds: &[Kind]) -> bool {
     readings.any(|reading| kinds.contains(&reading.subject.kind()))
 }
 
-/// What the rules of thread dumps say; the others lack everything there.
+/// The findings of the rules about thread dumps; a dump has no evidence for the others.
 pub fn judge_dumps(evidence: &Evidence) -> Vec<Finding> {
     let of_dumps = |finding: &Finding| {
         let rule = RULES.iter().find(|rule| rule.id == finding.rule);

@@ -1,7 +1,7 @@
 //! The one number of each rule that a change is judged by, and which way is worse.
 //!
-//! A rule may read twenty keys; its sickness shows in one. Two looks at that number say whether a turn of a
-//! knob did what it was turned for. Rules about words or about a setting have none: with them only the outcome
+//! A rule may read twenty keys; its problem shows in one. That number in two captures shows whether changing a
+//! knob had the intended effect. Rules about text or about a setting have none: for them only the outcome
 //! counts.
 
 use rungwise_model::evidence::{Evidence, Key, Quantity, Subject};
@@ -213,7 +213,7 @@ impl Measure {
 mod tests {
     use super::*;
 
-    /// Rules about words or a setting, or about what is lacking.
+    /// Rules about text or a setting, or about what is missing.
     const OUTCOME_ONLY: &[&str] = &[
         "clock-slow",
         "gc-log-poor",

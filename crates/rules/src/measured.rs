@@ -1,18 +1,18 @@
 //! Where faults in real services begin to hurt, and where rules begin to name them.
 //!
 //! `cargo xtask faults --write` derives `data/measured.tsv` from the trials in `data/trials.jsonl`: one row per rule, kind of fault and
-//! service. Only trials with nothing beside the fault count, since harm of a second fault is not harm of the first.
+//! service. Only trials with a single fault count, since the harm of a second fault is not that of the first.
 
 use std::fmt::{self, Write as _};
 
-/// What is embedded.
+/// The embedded table.
 const TABLE: &str = include_str!("../data/measured.tsv");
 
 /// Names of the columns, in their order.
 pub const COLUMNS: &str =
     "rule\tkind\tin\tabout\tharmless\tweak\thurts\twatch\tact\ttrials\tfrom\tto";
 
-/// One kind of fault in one service, as one rule meets it.
+/// One kind of fault in one service, as one rule sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// A rule that should name the fault.
@@ -25,11 +25,11 @@ pub struct Measured {
     pub about: String,
     /// The most severe trial that was harmless.
     pub harmless: Option<Point>,
-    /// The least severe trial that was harmed a little, where that is below the first that hurt.
+    /// The least severe trial with a little harm, if that is below the first that hurt.
     pub weak: Option<Point>,
     /// The least severe trial that hurt.
     pub hurts: Option<Point>,
-    /// The least severe trial in which the rule said to watch, where that is below the first to act on.
+    /// The least severe trial in which the rule said to watch, if that is below the first to act on.
     pub watch: Option<Point>,
     /// The least severe trial in which the rule said to act.
     pub act: Option<Point>,

@@ -1,5 +1,5 @@
-//! The page of each rule, from the registry. The worked example is its casebook, which whoever writes the
-//! pages adds below: a rule does not carry its tests about.
+//! The page of each rule, from the registry. The worked example is its casebook, which the writer of the
+//! pages appends: a rule does not carry its tests.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ impl Rule {
     pub fn page(&self) -> String {
         let knobs: Vec<String> = self.knobs.iter().map(|id| format!("`{id}`")).collect();
         let knobs = if knobs.is_empty() {
-            "none: there is nothing to turn".to_owned()
+            "none: no setting applies".to_owned()
         } else {
             knobs.join(", ")
         };
@@ -35,7 +35,7 @@ impl Rule {
     }
 }
 
-/// The lines of the table of resources that a residual rule goes by.
+/// The thresholds of the resource table that a residual rule uses.
 fn gauges(page: &mut String, means: Means) {
     for row in resources::ROWS {
         for gauge in row.gauges().filter(|gauge| gauge.means == means) {
@@ -51,10 +51,10 @@ fn gauges(page: &mut String, means: Means) {
 }
 
 impl Change {
-    /// The page of a judgement of two looks.
+    /// The page of a comparison of two captures.
     pub fn page(&self) -> String {
         let mut page = format!(
-            "# {}\n\n{}\n\n| | |\n|---|---|\n| topic | change |\n| recommends | none: it judges a turn that was made |\n",
+            "# {}\n\n{}\n\n| | |\n|---|---|\n| topic | change |\n| recommends | none: it judges a change already made |\n",
             self.id, self.summary
         );
         sections(&mut page, &self.doc);
@@ -78,12 +78,12 @@ fn sections(page: &mut String, doc: &Doc) {
 fn lines(page: &mut String, thresholds: &[Threshold]) {
     *page += "\n## Thresholds\n\n| what is compared | threshold | origin |\n|---|---|---|\n";
     for line in thresholds {
-        // In the unit of its key, which the name of the line tells.
+        // In the unit of its key, which the name of the threshold states.
         let _ = writeln!(page, "| {} | {} | {} |", line.name, line.value, line.origin);
     }
 }
 
-/// File name and text of the page of every rule, sorted by id, then of every judgement of two looks.
+/// File name and text of the page of every rule, sorted by id, then of every comparison of two captures.
 pub fn pages() -> Vec<(String, String)> {
     let rules = crate::RULES
         .iter()

@@ -1,12 +1,12 @@
-//! A rule: what sickness it looks for, from which line on, and how it can be wrong.
+//! A rule: which problem it looks for, from which threshold on, and how it can be wrong.
 
 use rungwise_model::check::{Finding, Lack, Outcome};
 use rungwise_model::evidence::{Evidence, Key, Missing};
 
-/// One sickness.
+/// One problem.
 #[derive(Debug)]
 pub struct Rule {
-    /// Names the sickness, read aloud after "found": `udp-socket-lock`. Never changes once published.
+    /// Names the problem, read aloud after "found": `udp-socket-lock`. Never changes once published.
     pub id: &'static str,
     /// Subject matter, and folder of its file.
     pub topic: &'static str,
@@ -14,9 +14,9 @@ pub struct Rule {
     pub summary: &'static str,
     /// The keys it reads.
     pub needs: &'static [&'static Key],
-    /// Its lines, each with its origin. The function reads them from here.
+    /// Its thresholds, each with its origin. The function reads them from here.
     pub thresholds: &'static [Threshold],
-    /// Knobs that may help, most wanted first. A finding names those that fit.
+    /// Knobs that may help, most useful first. A finding names those that apply.
     pub knobs: &'static [&'static str],
     /// Its page.
     pub doc: Doc,
@@ -24,15 +24,15 @@ pub struct Rule {
     pub judge: fn(&Evidence) -> Judgement,
 }
 
-/// What a rule says: findings (of any outcome but undecided), or what it needs and does not have.
+/// What a rule returns: findings (of any outcome but undecided), or the evidence that it lacks.
 pub type Judgement = Result<Vec<Finding>, Missing>;
 
-/// A line between healthy and sick.
+/// The boundary between healthy and not.
 #[derive(Debug)]
 pub struct Threshold {
     /// What is compared.
     pub name: &'static str,
-    /// The line, in the unit of the key.
+    /// The threshold, in the unit of the key.
     pub value: f64,
     /// Where it comes from, or that it is our own guess.
     pub origin: &'static str,
@@ -54,7 +54,7 @@ pub struct Doc {
 }
 
 impl Rule {
-    /// Its findings in this evidence: at least one, and never silence.
+    /// Its findings in this evidence: always at least one.
     pub fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
         let mut findings = match (self.judge)(evidence) {
             Ok(findings) => findings,

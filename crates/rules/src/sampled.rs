@@ -1,9 +1,8 @@
-//! Shares of stack samples: when there are enough of them, how sure a share is, and whether it costs anybody.
+//! Shares of stack samples: when there are enough of them, how certain a share is, and whether it costs anything.
 //!
-//! A share of busy samples says what busy CPUs do. On a machine whose CPUs have time to spare it costs
-//! nobody anything, so such findings act only where a CPU is short. What a change gains is another question:
-//! in the reference ladder 2.5 % of CPU brought 6.7 % and 4.9 % brought 2.6 %, so no gain is ever reckoned
-//! from a share.
+//! A share of busy samples says what busy CPUs do. On a machine with idle CPUs it costs nothing, so such
+//! findings act only where a CPU is busy. What a change gains is another question: in the reference ladder 2.5
+//! % of CPU gained 6.7 % and 4.9 % gained 2.6 %, so no gain is ever estimated from a share.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Key, Missing, Quantity, Subject};
@@ -15,17 +14,17 @@ use crate::{Threshold, pick, say};
 pub(crate) const SAMPLES: Threshold = Threshold {
     name: "busy samples",
     value: 500.0,
-    origin: "definition of stack.samples: a share of 3 % of 500 is 15 samples, known to a quarter",
+    origin: "definition of stack.samples: a share of 3 % of 500 is 15 samples, accurate to about a quarter",
 };
 
 /// Below it a CPU has time to spare.
 pub(crate) const BUSY: Threshold = Threshold {
-    name: "busiest CPU, busy",
+    name: "busy share of the busiest CPU",
     value: 0.5,
     origin: "own guess: below half load, a few percent of CPU time are no bottleneck",
 };
 
-/// A share of samples that is worth a look.
+/// A share of samples with its number of samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampled<'a> {
     /// The share.
@@ -52,17 +51,17 @@ pub(crate) fn too_few(key: &'static Key, samples: f64, least: f64) -> Missing {
         key: key.id,
         subject: Subject::host(),
         why: Absence::because(format!(
-            "{} taken, and shares of fewer than {least:.0} are not judged",
+            "only {} taken; a share needs at least {least:.0}",
             say::count(samples, "sample")
         ))
-        .remedy("run it while the service is under load, or with a longer window (--for 30s)"),
+        .remedy("run it while the service is under load, or use a longer window (--for 30s)"),
     }
 }
 
 impl<'a> Sampled<'a> {
-    /// High where the share is above `line` beyond doubt of sampling, else medium.
+    /// High where the share is above `line` by more than the sampling error, else medium.
     ///
-    /// Beyond doubt: the normal approximation of the binomial law puts the share above the line with 99 %
+    /// That is, the normal approximation of the binomial distribution puts the share above the line with 99 %
     /// (2.33 standard errors, one side).
     pub(crate) fn confidence(&self, line: f64) -> Grade {
         let share = self.share.value;
@@ -74,14 +73,14 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    /// No such sickness: the share is at or below `line`.
+    /// No such problem: the share is at or below `line`.
     pub(crate) fn clear(&self, sentence: impl Into<String>, line: f64) -> Finding {
         Finding::clear(sentence)
             .below(self.share.value, line)
             .cite(self.share.reading)
     }
 
-    /// It costs the host: act where a CPU is short, watch where none is. Graded by the share.
+    /// A cost to the host: act where a CPU is busy, watch where none is. Graded by the share.
     pub(crate) fn cost(
         &self,
         evidence: &'a Evidence,
@@ -91,7 +90,7 @@ impl<'a> Sampled<'a> {
         self.cost_at(evidence, &Subject::host(), sentence, line)
     }
 
-    /// The same, with the subject that it happens at.
+    /// The same, for a subject other than the host.
     pub(crate) fn cost_at(
         &self,
         evidence: &'a Evidence,
@@ -117,7 +116,7 @@ impl<'a> Sampled<'a> {
             .cite(busy.reading))
     }
 
-    /// Worth knowing, whoever is short of CPU.
+    /// Worth knowing, whether or not a CPU is busy.
     pub(crate) fn watch(&self, subject: &Subject, sentence: &str, line: f64) -> Finding {
         Finding::watch(subject, sentence)
             .severity(Grade::Low)
@@ -127,7 +126,7 @@ impl<'a> Sampled<'a> {
     }
 }
 
-/// How much a share of busy CPU weighs: below 5 % little, from 20 % on much (own grading).
+/// How severe a share of busy CPU is: low below 5 %, high from 20 % on (own grading).
 pub(crate) fn severity(share: f64) -> Grade {
     match share {
         share if share >= 0.20 => Grade::High,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rungwise_model::evidence::Unit;
 use rungwise_model::evidence_text;
 
-/// A share in percent, two digits that matter: `93 %`, `4.8 %`, `0.76 %`; `99.8 %` is not all.
+/// A share in percent, two significant digits: `93 %`, `4.8 %`, `0.76 %`; `99.8 %` is not all.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let digits = match percent.abs() {

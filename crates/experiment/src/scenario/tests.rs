@@ -559,7 +559,7 @@ fn knobs_are_checked_against_those_that_exist() {
     );
     assert!(check(declared).contains("remove it from [service.switches]"));
     for (knob, why) in [
-        ("sec.auditd", "record of the machine"),
+        ("sec.auditd", "owner's audit trail"),
         ("bios.smt", "assigns CPUs"),
     ] {
         let never = check(with("\"net.gro\" =", &format!("\"{knob}\" =")));

@@ -180,7 +180,7 @@ fn a_full_generator_beside_a_service_with_room_ends_the_ladder() {
         .collect();
     assert_eq!(ids, [ALONE]);
     assert_eq!(climbed.kept, [ALONE]);
-    let because = "Nothing further was tried, because the load generator was the limit and not the service: its threads never \
+    let because = "Nothing further was tried, because the load generator was the limit, not the service: its threads never \
                    waited (99 % of the window) while the service used 40 % of its CPUs";
     assert!(climbed.sentence.contains(because), "{}", climbed.sentence);
 }

@@ -412,7 +412,7 @@ echo;[user] 230
         let lock = evidence.host(&keys::STACK_UDP_LOCK).unwrap().reading;
         let line = &lock.origin.line;
         assert!(
-            line.starts_with("600 of 2000 samples within soft interrupts; heaviest, 480: swapper;"),
+            line.starts_with("600 of 2000 samples within softirqs; heaviest, 480: swapper;"),
             "{line}"
         );
         assert_eq!(lock.origin.source, "perf_event_open: cpu-clock at 99 Hz");

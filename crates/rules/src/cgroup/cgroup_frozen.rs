@@ -1,6 +1,6 @@
 //! `cgroup-frozen`: the processes of a control group are stopped by the freezer.
 //!
-//! A frozen process looks like one that sleeps, and nothing but its group tells why it never answers
+//! A frozen process looks like one that sleeps, and only its group shows why it never answers
 //! (`freezer.state` of version 1, `cgroup.freeze` of version 2; kernel/cgroup/freezer.c, Linux 6.18).
 
 use rungwise_model::check::{Finding, Grade};
@@ -17,7 +17,7 @@ const INSIDE: Threshold = Threshold {
 };
 
 const ALWAYS: Threshold = Threshold {
-    name: "share of samples in which a group that stays frozen is frozen",
+    name: "share of samples in which a permanently frozen group is frozen",
     value: 1.0,
     origin: "by definition: less means that it was thawed in between",
 };
@@ -25,8 +25,8 @@ const ALWAYS: Threshold = Threshold {
 const LITTLE: Threshold = Threshold {
     name: "share of samples in which a group is frozen, below which it is only watched",
     value: 0.01,
-    origin: "definition: p99 begins at 1 % of the time. measured by `cargo xtask faults --random 40 --seed 5001 --layer host`: 2 ms at a time, in 0.6 % \
-        of the samples, showed in no client's p99",
+    origin: "by definition p99 begins at 1 % of the time; measured by `cargo xtask faults --random 40 --seed 5001 --layer host`: freezes of 2 ms, \
+        in 0.6 % of the samples, did not affect any client's p99",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -45,9 +45,9 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "A control group that is frozen and contains processes; one that is frozen in less than 1 % of the samples is watched.",
         hurts: "No thread of the group runs. Connections are still accepted by the kernel until the listen queue is full, \
             so clients wait and time out.",
-        todo: "Thaw the group (cpu.cgroup_freezer=thawed; `docker unpause`, `systemctl thaw`), and find out who froze it. \
-            A group that is frozen time and again belongs to a tool: backups and snapshots pause containers, and so do CRIU and batch schedulers.",
-        wrong: "A container that somebody paused on purpose is frozen as well.",
+        todo: "Thaw the group (cpu.cgroup_freezer=thawed; `docker unpause`, `systemctl thaw`), and find out who froze it. A group that is frozen \
+            repeatedly is frozen by a tool: backups and snapshots pause containers, and so do CRIU and batch schedulers.",
+        wrong: "A container that was paused on purpose is frozen as well.",
         sources: "Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; Documentation/admin-guide/cgroup-v2.rst \
             (cgroup.freeze).",
     },
@@ -68,7 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 "its process does not run".to_owned()
             };
             let share = evidence.quantity(&keys::CGROUP_FROZEN_SHARE, group).ok();
-            // Thawing helps a group that stays frozen; one that is frozen time and again is frozen by somebody.
+            // Thawing helps a group that stays frozen; a group that is frozen repeatedly would freeze again.
             let finding = match share.filter(|share| share.value < ALWAYS.value) {
                 None => Finding::act(group, format!("{who} is frozen: {run}"))
                     .severity(Grade::High)
@@ -76,7 +76,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 Some(share) => {
                     let part = say::percent(share.value);
                     let sentence = format!(
-                        "{who} is frozen time and again, in {part} of the samples, and meanwhile {run}"
+                        "{who} is frozen repeatedly, in {part} of the samples; meanwhile {run}"
                     );
                     let finding = if share.value < LITTLE.value {
                         Finding::watch(group, sentence)

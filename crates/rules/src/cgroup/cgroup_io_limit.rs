@@ -1,8 +1,8 @@
-//! `cgroup-io-limit`: a control group reads or writes as much as its limit lets it.
+//! `cgroup-io-limit`: a control group reads or writes as much as its limit allows.
 //!
-//! The kernel holds each request back until the limit has room (`blk-throttle.c`); the disk itself is idle meanwhile and
-//! shows nothing. What the group did is counted beside the limit, so the share is exact. Buffered writes count in version 2
-//! alone: in version 1 they belong to the root.
+//! The kernel delays each request until the limit has room (`blk-throttle.c`); the disk itself is idle meanwhile and shows
+//! nothing. The kernel reports what the group did along with the limit, so the share is exact. Buffered writes count only in
+//! version 2: in version 1 they belong to the root group.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ const USED: Threshold = Threshold {
 };
 
 const WAITING: Threshold = Threshold {
-    name: "share of the window in which a task of the group waits for a disk, where it is known",
+    name: "share of the window in which a task of the group waits for a disk, if known",
     value: 0.05,
     origin: "own guess, for the guard: a limit without waiters costs nothing",
 };
@@ -35,7 +35,7 @@ const STUCK: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "cgroup-io-limit",
     topic: "cgroup",
-    summary: "a control group is held back by its limit on reads or writes",
+    summary: "a control group is throttled by its limit on reads or writes",
     needs: &[
         &keys::CGROUP_IO_LIMIT,
         &keys::CGROUP_IO_USED,
@@ -55,7 +55,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "Raise or remove the limit: `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
             IOReadIOPSMax= and the like, `docker run --device-write-iops`. Or write less often: sync in groups, larger writes.",
         wrong: "A limit is a contract between tenants, and a backup that runs into its own limit is what the limit is for. Where \
-            pressure information is missing, it is unknown whether somebody waits.",
+            pressure information is missing, it is unknown whether any task waits.",
         sources: "Documentation/admin-guide/cgroup-v2.rst (io.max); Documentation/admin-guide/cgroup-v1/blkio-controller.rst; \
             block/blk-throttle.c.",
     },
@@ -106,7 +106,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                     .cite(wait.reading)
             }
             Some(wait) => {
-                sentence += ", but hardly anybody waits for it";
+                sentence += ", but hardly any task waits for it";
                 Finding::watch(group, sentence)
                     .severity(Grade::Low)
                     .cite(wait.reading)

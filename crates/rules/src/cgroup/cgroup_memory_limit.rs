@@ -1,8 +1,8 @@
 //! `cgroup-memory-limit`: a control group is short of memory though the machine is not.
 //!
-//! At its limit a group reclaims its own pages. That alone is ordinary: page cache fills whatever it may. It hurts when what was
-//! reclaimed is needed again: pages read a second time (`workingset_refault_*`), faults that read from swap or files
-//! (`pgmajfault`), tasks that wait (`memory.pressure`), or a process that is killed. Source: mm/memcontrol.c, mm/workingset.c.
+//! At its limit a group reclaims its own pages. That alone is normal: page cache grows up to any limit. It hurts when reclaimed
+//! pages are needed again: pages read a second time (`workingset_refault_*`), faults that read from swap or files (`pgmajfault`),
+//! tasks that wait (`memory.pressure`), or a process that is killed. Source: mm/memcontrol.c, mm/workingset.c.
 
 use std::fmt::Write as _;
 
@@ -16,11 +16,11 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const HITS: Threshold = Threshold {
     name: "times that the limit was hit, per second",
     value: 1.0,
-    origin: "own guess: less often it is the odd file that is read once",
+    origin: "own guess: less often it is an occasional file that is read once",
 };
 
 const AGAIN: Threshold = Threshold {
-    name: "pages that are read again, or faults that read, per second",
+    name: "pages that are read again (refaults), or major faults, per second",
     value: 50.0,
     origin: "own guess: at 0.1 ms each on flash, 0.5 % of the time of one thread; on a slow disk half of it",
 };
@@ -28,7 +28,7 @@ const AGAIN: Threshold = Threshold {
 const WAITING: Threshold = Threshold {
     name: "share of the window in which a task of the group waits for memory",
     value: 0.05,
-    origin: "own guess, that of direct-reclaim",
+    origin: "own guess, as in direct-reclaim",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -50,16 +50,17 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[HITS, AGAIN, WAITING],
     knobs: &["mem.cgroup_limit"],
     doc: Doc {
-        looks_for: "A control group in which a process was killed for want of memory in the window; or one that hits its memory \
-            limit more than once a second and either reads more than 50 pages a second that it had before, or waits for memory in \
-            more than 5 % of the window.",
-        hurts: "The group reclaims its own memory while the machine has plenty. What it drops it reads again from disk or swap, \
+        looks_for: "A control group in which the kernel killed a process for lack of memory in the window; or one that hits its \
+            memory limit more than once a second and either rereads more than 50 pages a second, or waits for memory in more than \
+            5 % of the window.",
+        hurts: "The group reclaims its own memory while the machine has plenty. It rereads what it dropped from disk or swap, \
             and each read stops a thread. If nothing can be reclaimed, the kernel kills a process.",
-        todo: "Raise the limit (mem.cgroup_limit), or give the service less to hold: a smaller cache, heap or number of workers. A JVM \
-            needs its heap, metaspace, code, threads and direct buffers within the limit. Inside a container the runtime outside \
-            sets the limit.",
+        todo: "Raise the limit (mem.cgroup_limit), or reduce what the service holds: a smaller cache or heap, fewer workers. A JVM \
+            needs its heap, metaspace, code, threads and direct buffers within the limit. Inside a container the limit is read-only: \
+            the container runtime sets it.",
         wrong: "Page cache fills a group up to its limit, and a stream of files that are read once hits it all the time \
-            without harm: that is why pages must come back. A batch job with a small limit may be meant to be slow.",
+            without harm: so the rule requires pages that are read again. A batch job with a small limit may be meant to \
+            be slow.",
         sources: "Documentation/admin-guide/cgroup-v2.rst (memory.events, memory.stat); \
             Documentation/admin-guide/cgroup-v1/memory.rst; mm/workingset.c.",
     },
@@ -99,7 +100,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let mut finding = Finding::act(group, sentence)
             .severity(harm.grade)
             .confidence(Grade::High)
-            .refuted_by("with twice the limit pages are read again as often");
+            .refuted_by("with twice the limit the group rereads as many pages");
         let used = evidence.quantity(&keys::CGROUP_MEMORY_USED, group).ok();
         for reading in harm.cited.into_iter().chain(limit).chain(used) {
             finding = finding.cite(reading.reading);
@@ -117,7 +118,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
         let clear = match most {
             Some((group, hits)) if hits.value > 0.0 => Finding::clear(format!(
-                "control group {} hits its memory limit {}, and needs little of what it reclaims again",
+                "control group {} hits its memory limit {}, but rereads little of what it reclaims",
                 group.name(),
                 say::rate(hits.value)
             ))
@@ -135,8 +136,8 @@ fn harm<'e>(evidence: &'e Evidence, group: &Subject) -> Option<Harm<'e>> {
     if let Some(kills) = kills {
         return Some(Harm {
             words: match kills.value {
-                one if one <= 1.0 => "the kernel killed a process of it".to_owned(),
-                more => format!("the kernel killed {} processes of it", say::whole(more)),
+                one if one <= 1.0 => "the kernel killed one of its processes".to_owned(),
+                more => format!("the kernel killed {} of its processes", say::whole(more)),
             },
             grade: Grade::High,
             cited: vec![kills],
@@ -153,7 +154,7 @@ fn harm<'e>(evidence: &'e Evidence, group: &Subject) -> Option<Harm<'e>> {
     let mut words = Vec::new();
     if let Some(refaults) = &refaults {
         words.push(format!(
-            "it reads {} pages again that it had to drop",
+            "it rereads {} pages that it had to drop",
             say::rate(refaults.value)
         ));
     }

@@ -1,4 +1,4 @@
-//! `cgroup-pids-limit`: a control group may not start another thread or process.
+//! `cgroup-pids-limit`: a control group cannot start another thread or process.
 //!
 //! `pids.events` counts each fork that the limit refused (kernel/cgroup/pids.c). The program sees EAGAIN: "unable to
 //! create native thread", "fork: Resource temporarily unavailable".
@@ -20,13 +20,13 @@ const NEAR: Threshold = Threshold {
     name: "used share of the limit",
     value: 0.90,
     origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: a service at 89 % of its limit lost nothing, one that was refused \
-        threads 60 % of its requests",
+        threads lost 60 % of its requests",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "cgroup-pids-limit",
     topic: "cgroup",
-    summary: "a control group has as many threads and processes as it may have",
+    summary: "a control group is at its limit of threads and processes",
     needs: &[
         &keys::CGROUP_MEMBERS,
         &keys::CGROUP_OWN,
@@ -38,13 +38,13 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &["proc.cgroup_pids"],
     doc: Doc {
         looks_for: "A control group to which the kernel refused a thread or process in the window (act), or that uses more than \
-            90 % of the number that it may have (watch).",
+            90 % of its limit (watch).",
         hurts: "fork and pthread_create fail with EAGAIN. Servers drop the connection, pools stay small, a JVM throws \
             OutOfMemoryError: unable to create native thread.",
         todo: "Raise the limit (proc.cgroup_pids; systemd TasksMax=, `docker run --pids-limit`), or let the service use fewer \
-            threads. A number that only grows is a leak, which a higher limit delays.",
-        wrong: "Version 1 counts a refusal for the group that asked, not for the one above it that has the limit. Refusals of the \
-            user's own limit (ulimit -u) and of kernel.pid_max are counted nowhere.",
+            threads. A number that only grows is a leak, which a higher limit only delays.",
+        wrong: "Version 1 counts a refusal for the group that asked, not for the one above it that has the limit. Refusals by the \
+            user's own limit (ulimit -u) and by kernel.pid_max are not counted.",
         sources: "Documentation/admin-guide/cgroup-v2.rst (pids.max, pids.events); kernel/cgroup/pids.c.",
     },
     judge,
@@ -68,7 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 say::whole(used.value),
                 say::whole(limit.value)
             ),
-            _ => "has as many threads and processes as it may have".to_owned(),
+            _ => "is at its limit of threads and processes".to_owned(),
         };
         let who = who(group, evidence);
         let finding = if refused.value > REFUSED.value {
@@ -87,7 +87,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let mut finding = finding
             .cite(refused.reading)
             .consider_device("proc.cgroup_pids", group.name())
-            .refuted_by("the program does not miss the threads that it was refused");
+            .refuted_by("the program works without the threads that it was refused");
         for reading in [used, limit].into_iter().flatten() {
             finding = finding.cite(reading.reading);
         }

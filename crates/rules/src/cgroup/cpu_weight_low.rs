@@ -1,7 +1,7 @@
 //! `cpu-weight-low`: a control group with a low CPU weight waits while others run.
 //!
 //! The scheduler shares a full CPU between groups by their weights (`cpu.shares`, `cpu.weight`; kernel/sched/fair.c). A weight of 2
-//! against 1024 leaves 0.2 % of a CPU that others fill, and costs nothing on one that has time to spare.
+//! against 1024 leaves 0.2 % of a CPU that others fill, and costs nothing on an idle one.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
@@ -11,9 +11,9 @@ use super::{cite_members, who};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WEIGHT: Threshold = Threshold {
-    name: "weight over the default",
+    name: "weight as a share of the default",
     value: 0.5,
-    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: beside busy groups, half of the default took p99 of redis from 0.2 to \
+    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: next to busy groups, half of the default took p99 of redis from 0.2 to \
         1.3 ms, 3 % of it to 4.9 ms",
 };
 
@@ -24,14 +24,14 @@ const WAITS: Threshold = Threshold {
 };
 
 const SOME: Threshold = Threshold {
-    name: "the same, of a process that waits for more than half as long as it runs",
+    name: "the same, for a process that waits for more than half as long as it runs",
     value: 0.02,
-    origin: "measured by `cargo xtask faults --random 34 --seed 606`: memcached that waited for 2.5 % of the time and ran for 3 % had a p99 of 5.9 ms in the \
-        place of 0.14",
+    origin: "measured by `cargo xtask faults --random 34 --seed 606`: memcached that waited for 2.5 % of the time and ran for 3 % had a p99 of 5.9 \
+        ms instead of 0.14 ms",
 };
 
 const FELT: Threshold = Threshold {
-    name: "the same, from which on there is something to act on",
+    name: "the same, from which on to act",
     value: 0.05,
     origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis that waited for 4.2 % of the window had a p99 of 0.9 and 0.7 ms, \
         for 5.3 % of it 4.9 ms",
@@ -51,14 +51,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WEIGHT, WAITS, SOME, FELT],
     knobs: &["cpu.cgroup_weight"],
     doc: Doc {
-        looks_for: "A control group with less than half of the default CPU weight of which a process, or with version 2 any task, \
-            waits for a CPU in more than 20 % of most parts of the window, or in more than 2 % and for more than half as long as it runs.",
-        hurts: "On a CPU that others fill, the group runs only for its share of the weights. With shares of 2 it is stopped for \
+        looks_for: "A control group with less than half of the default CPU weight, in which a process (in version 2 any task) waits for a \
+            CPU in more than 20 % of most parts of the window, or in more than 2 % and for more than half as long as it runs.",
+        hurts: "On a CPU that others fill, the group runs only for its share of the weights. With shares of 2 it waits for \
             hundreds of milliseconds at a time.",
-        todo: "Give the group the default weight (cpu.cgroup_weight=1; systemd CPUWeight=100, Kubernetes: a CPU request), or give \
-            the neighbour less.",
-        wrong: "A low weight is right for a backup that may wait. Of version 1 the wait is that of \
-            one thread; a wait that a quota causes counts as well, and cfs-throttled then says so.",
+        todo: "Give the group the default weight (cpu.cgroup_weight=1; systemd CPUWeight=100, Kubernetes: a CPU request), or lower \
+            the weight of the busy group.",
+        wrong: "A low weight is right for a backup that may wait. In version 1 the wait is that of one \
+            thread. A wait that a quota causes counts as well; cfs-throttled then reports it.",
         sources: "Documentation/admin-guide/cgroup-v2.rst (cpu.weight); Documentation/scheduler/sched-design-CFS.rst.",
     },
     judge,
@@ -66,7 +66,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let Ok(groups) = evidence.each(&keys::CGROUP_WEIGHT) else {
-        // The root stands for all where every weight is the default.
+        // The root represents all groups where every weight is the default.
         evidence.each(&keys::CGROUP_CPU_WAIT)?;
         return Ok(vec![Finding::clear(
             "every control group has the default CPU weight",
@@ -83,7 +83,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let waits = match evidence.quantity(&keys::CGROUP_CPU_WAIT, group) {
             Ok(waits) => waits,
             Err(why) => {
-                // A group that nobody is in waits for nothing.
+                // A group without processes waits for nothing.
                 missing = missing.or_else(|| {
                     evidence
                         .words(&keys::CGROUP_MEMBERS, group)

@@ -21,7 +21,7 @@ fn who(group: &Subject, evidence: &Evidence) -> String {
     }
 }
 
-/// Cites who is in the group, where that is known.
+/// Cites the members of the group, if known.
 fn cite_members(finding: Finding, group: &Subject, evidence: &Evidence) -> Finding {
     match evidence.words(&keys::CGROUP_MEMBERS, group) {
         Ok(members) => finding.cite(members.reading),

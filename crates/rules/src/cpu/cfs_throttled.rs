@@ -15,20 +15,20 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const PERIODS: Threshold = Threshold {
     name: "throttled share of the periods",
     value: 0.01,
-    origin: "own guess: more than one period of a hundred, which a window of 10 s has",
+    origin: "own guess: more than one of the hundred periods in a window of 10 s",
 };
 
 const HEAVY: Threshold = Threshold {
-    name: "throttled share of the periods that is much",
+    name: "throttled share of the periods that counts as heavy",
     value: 0.10,
-    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis that was stopped in 73 % of its periods had a p99 of 67 ms in \
-        the place of 0.2, one that was stopped in none kept it",
+    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis stopped in 73 % of its periods had a p99 of 67 ms instead of \
+        0.2 ms; redis that was never stopped kept its p99",
 };
 
 const FULL: Threshold = Threshold {
-    name: "mean busy share of the host's CPUs from which on a larger quota buys nothing",
+    name: "mean busy share of the host's CPUs above which a larger quota gains nothing",
     value: 0.90,
-    origin: "own guess: nothing is left to give",
+    origin: "own guess: no CPU time is left to give",
 };
 
 const LITTLE: Threshold = Threshold {
@@ -40,7 +40,7 @@ const LITTLE: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "cfs-throttled",
     topic: "cpu",
-    summary: "a control group is stopped by its CPU quota",
+    summary: "a control group is throttled by its CPU quota",
     needs: &[
         &keys::CGROUP_MEMBERS,
         &keys::CGROUP_OWN,
@@ -54,13 +54,13 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A control group with a quota that was throttled in more than 1 % of its periods, in every part of the \
             window. Where it was stopped in at most 10 % of the periods and for less than 1 % of the time, it is only watched.",
-        hurts: "When the quota of a period (100 ms as a rule) is used up, all threads of the group stop until the next one. \
-            A request that meets the stop waits up to a period, whatever the machine has to spare.",
-        todo: "Raise the quota or take it away (cpu.cfs_quota). A runtime that counts the machine's CPUs and not the \
-            quota's starts too many threads, which use up the quota at once: tell it (jvm.active_cpus). Inside a container \
-            the quota shows and cannot be changed: the runtime or orchestrator outside sets it.",
-        wrong: "A quota is a contract between tenants; raising it is the operator's to decide. One throttled period while \
-            a service starts says nothing. Where the host itself is full, a larger quota only moves the wait.",
+        hurts: "When the quota of a period (usually 100 ms) is used up, all threads of the group stop until the next period. \
+            A request that hits the stop waits up to a period, even on an idle machine.",
+        todo: "Raise or remove the quota (cpu.cfs_quota). A runtime that counts the machine's CPUs instead of the quota's \
+            starts too many threads, which use up the quota at once: set its CPU count (jvm.active_cpus). Inside a \
+            container the quota is read-only: the container runtime or orchestrator sets it.",
+        wrong: "A quota is a contract between tenants; raising it is the operator's decision. One throttled period while a \
+            service starts means nothing. Where the host itself is full, a larger quota only moves the wait.",
         sources: "Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst (cpu.stat, cpu.max).",
     },
     judge,
@@ -105,7 +105,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         } else if periods.always(|share| share > 0.0) {
             Finding::act(group, sentence).confidence(Grade::High)
         } else {
-            sentence += ", not in every part of the window";
+            sentence += ", but not in every part of the window";
             Finding::watch(group, sentence).confidence(Grade::Low)
         };
         finding = finding
@@ -124,9 +124,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(
             group::consider_quota(finding, group)
                 .consider("jvm.active_cpus")
-                .refuted_by(
-                    "latency and rate stay the same with the quota taken away for a minute",
-                ),
+                .refuted_by("latency and rate stay the same with the quota removed for a minute"),
         );
     }
     if findings.is_empty() {

@@ -1,7 +1,7 @@
 //! `client-bound`: the load generator is the limit, not the service.
 //!
-//! A guard: a slow client looks just like a slow server. Only the generator knows, so this rests on its report;
-//! on the host alone it is undecided. The lines are those of the generator's own certificate.
+//! A guard: a slow client looks just like a slow server. Only the generator can tell them apart, so the rule
+//! needs its report and is undecided without it. The thresholds are those of the generator's certificate.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject, Words};
@@ -16,7 +16,7 @@ const BUSY: Threshold = Threshold {
 };
 
 const SERVER: Threshold = Threshold {
-    name: "CPU of the service over the CPUs it may use, from which on it is the limit itself",
+    name: "CPU use of the service as a share of the CPUs it may use, from which on the service is the limit",
     value: load::SERVER_BUSY,
     origin: "the certificate of `rungwise load`",
 };
@@ -28,15 +28,15 @@ const ROOM: Threshold = Threshold {
 };
 
 const DROPS: Threshold = Threshold {
-    name: "replies dropped at the generator, of those it received",
+    name: "share of the received replies that the generator dropped",
     value: load::DROPS,
     origin: "the certificate of `rungwise load`; a dropped reply counts as lost by the service",
 };
 
 const LATE: Threshold = Threshold {
-    name: "requests that left more than 1 ms after they were due",
+    name: "share of the requests sent more than 1 ms after they were due",
     value: load::LATE,
-    origin: "the certificate of `rungwise load`; each is latency that the service did not make",
+    origin: "the certificate of `rungwise load`; each adds latency that the service did not cause",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -56,22 +56,23 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[BUSY, SERVER, ROOM, DROPS, LATE],
     knobs: &[],
     doc: Doc {
-        looks_for: "In the report of the load generator: threads that never waited for a reply (95 % of the window) beside a \
-            service and a machine with room, more than 0.1 % of the replies dropped at its own sockets, or more than 1 % of \
-            the requests sent late for another reason than a missing reply. Given by `rungwise check --load` and, where the \
-            rules choose the rungs, by `rungwise tune`.",
-        hurts: "The rate measured is the generator's. A knob that helps the service shows nothing, and one that takes CPU \
-            from the generator shows a loss.",
-        todo: "More threads or a second machine for the generator, larger receive buffers on its side, CPUs of its own.",
-        wrong: "Where both run on one machine and no CPU is idle, neither is the limit alone: what the one uses the other \
-            lacks. That is only worth watching. A report that was made at another time than the look says nothing of it. \
-            A load that is not certified for another reason (other processes) is worth watching, with low confidence. Where nobody named the server (`load udp --server-pid`), a full generator may be beside a full server.",
+        looks_for: "The load generator's report shows threads that never waited for a reply (95 % of the window) while the \
+            service and the machine had room, more than 0.1 % of the replies dropped at its own sockets, or more than 1 % of \
+            the requests sent late for a reason other than a missing reply. `rungwise check --load` reads the report, and so \
+            does `rungwise tune` where the rules choose the rungs.",
+        hurts: "The measured rate is the generator's. A knob that helps the service shows no effect, and one that takes \
+            CPU from the generator shows a loss.",
+        todo: "Give the generator more threads, a second machine, larger receive buffers or CPUs of its own.",
+        wrong: "Where both run on one machine and no CPU is idle, neither is the limit alone: each lacks the CPU time that the other uses. That is \
+            only watched. A report from another time than the capture proves nothing about it. A load that is not certified for another reason \
+            (other processes) is watched, with low confidence. Without `load udp --server-pid` the server's CPU use is unknown, and the server may \
+            be saturated too.",
         sources: "General practice of load measurement; the certificate of `rungwise load` (docs/load.md).",
     },
     judge,
 };
 
-/// In which way the generator was the limit, on what that rests, and how sure it is.
+/// How the generator was the limit, with the evidence and the confidence.
 struct Limit<'e> {
     words: String,
     rests_on: Vec<Quantity<'e>>,
@@ -116,7 +117,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     if held_up {
         limits.push(Limit {
             words: format!(
-                "{} of the requests left late because it was held up",
+                "it sent {} of the requests late because it was delayed itself",
                 say::percent(late.value)
             ),
             rests_on: vec![late],
@@ -136,7 +137,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let words: Vec<&str> = limits.iter().map(|limit| limit.words.as_str()).collect();
     let sure = limits.iter().map(|limit| limit.sure).max();
     let sentence = format!(
-        "the load generator was the limit and not the service: {}",
+        "the load generator was the limit, not the service: {}",
         words.join("; ")
     );
     let finding = Finding::watch(&Subject::host(), sentence)
@@ -150,10 +151,10 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(vec![certified(evidence, finding)])
 }
 
-/// How it stood on the other side of a full generator.
+/// How busy service and machine were while the generator was saturated.
 fn beside(server: Option<Quantity<'_>>, room: Option<Quantity<'_>>) -> String {
     let Some(server) = server else {
-        return "and how busy the service was is unknown".to_owned();
+        return "and the service's CPU use is unknown".to_owned();
     };
     let service = format!(
         "while the service used {} of its CPUs",
@@ -168,11 +169,11 @@ fn beside(server: Option<Quantity<'_>>, room: Option<Quantity<'_>>) -> String {
     }
 }
 
-/// Both live on CPUs that are full: how a lab on one machine is, and no proof against either.
+/// Both run on the same full CPUs: typical of a lab on one machine, and no proof against either.
 fn together(evidence: &Evidence, busy: Quantity<'_>, idle: Quantity<'_>) -> Finding {
     let sentence = format!(
-        "load generator and service share CPUs of which {} was idle: the machine as a whole is the limit, and what the one \
-         uses the other lacks",
+        "load generator and service share CPUs that are {} idle: the machine is the limit, and each lacks the CPU time that \
+         the other uses",
         say::percent(idle.value)
     );
     let finding = Finding::watch(&Subject::host(), sentence)
@@ -190,7 +191,7 @@ fn clear(evidence: &Evidence, busy: Quantity<'_>, server_full: Option<Quantity<'
     let finding = match server_full {
         Some(server) if busy.value >= BUSY.value => Finding::clear(format!(
             "the load generator's threads never waited ({busy_for} of the window), and the service used {} of its CPUs: the \
-             limit is the service's",
+             service is the limit",
             say::percent(server.value)
         ))
         .cite(server.reading),
@@ -202,19 +203,19 @@ fn clear(evidence: &Evidence, busy: Quantity<'_>, server_full: Option<Quantity<'
     certified(evidence, finding.cite(busy.reading))
 }
 
-/// Why the generator does not vouch for its figures, if it does not.
+/// Why the generator did not certify its figures, if it did not.
 fn refused(evidence: &Evidence) -> Option<Words<'_>> {
     let words = evidence.words(&keys::CLIENT_CERTIFIED, &Subject::host());
     words.ok().filter(|words| words.value.starts_with("no"))
 }
 
-/// Its own figures show no limit, and it says itself that they are not to be used.
+/// Its figures show no limit, but it did not certify them.
 fn uncertified(why: Words<'_>) -> Finding {
     let reasons = why.value.trim_start_matches("no").trim_start_matches(':');
     let sentence = format!(
-        "the load generator does not certify its own figures, so whether it was the limit is not sure:{}",
+        "the load generator did not certify its figures, so it may have been the limit:{}",
         if reasons.trim().is_empty() {
-            " it does not say why"
+            " it gives no reason"
         } else {
             reasons
         }
@@ -226,7 +227,7 @@ fn uncertified(why: Words<'_>) -> Finding {
         .refuted_by("a certified run of the same load shows the same rate")
 }
 
-/// With what the generator certified of itself.
+/// Cites the generator's certificate.
 fn certified(evidence: &Evidence, finding: Finding) -> Finding {
     match evidence.words(&keys::CLIENT_CERTIFIED, &Subject::host()) {
         Ok(words) => finding.cite(words.reading),

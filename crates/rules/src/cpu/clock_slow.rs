@@ -1,8 +1,8 @@
-//! `clock-slow`: the kernel reads the time from a device, at each question for the time.
+//! `clock-slow`: each clock read is a system call that reads a device.
 //!
 //! `clock_gettime(2)` costs 20 ns where the kernel's clock can be read without a system call (vDSO): `tsc`, `kvm-clock`, and so on. With
-//! the others each question is a system call that reads a device: 0.3 to 3 us, and one CPU after the other for `hpet`. The kernel
-//! takes them where it finds the better one unstable, and Xen guests of old images had `xen` by default.
+//! the others each read is a system call that reads a device: 0.3 to 3 us, and `hpet` serves one CPU at a time. The kernel falls back to
+//! them if it finds the better one unstable, and Xen guests of old images had `xen` by default.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
@@ -11,9 +11,9 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WORKS: Threshold = Threshold {
-    name: "mean busy share of the CPUs from which on the clock's cost counts",
+    name: "mean busy share of the CPUs above which the clock's cost counts",
     value: 0.10,
-    origin: "own guess: an idle machine asks for the time as rarely as for anything else",
+    origin: "own guess: an idle machine rarely reads the clock",
 };
 
 /// Clocks that no program can read without a system call: their `vdso_clock_mode` is `VDSO_CLOCKMODE_NONE`.
@@ -30,7 +30,7 @@ const SLOW: &[&str] = &[
 pub(crate) static RULE: Rule = Rule {
     id: "clock-slow",
     topic: "cpu",
-    summary: "each question for the time is a system call that reads a device",
+    summary: "each clock read is a system call that reads a device",
     needs: &[
         &keys::CPU_BUSY_MEAN,
         &keys::KERNEL_CLOCKSOURCE,
@@ -40,13 +40,13 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     doc: Doc {
         looks_for: "A clock source that cannot be read without a system call, on CPUs that are more than 10 % busy.",
-        hurts: "Services ask for the time several times per request: for logs, timeouts and metrics. Each question takes up to a \
+        hurts: "Services read the clock several times per request: for logs, timeouts and metrics. Each read takes up to a \
             hundred times as long.",
-        todo: "Where a better one is available: echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, and \
-            clocksource=tsc on the kernel's command line for good. Where it is not, the kernel found it unstable: `dmesg | grep -i \
-            clocksource` says why; on hardware that is known to be good, tsc=reliable.",
-        wrong: "A service that hardly asks for the time loses nothing: `strace -c -f -p PID` shows clock_gettime where it does. A \
-            clock that the kernel found unstable was taken away for a reason.",
+        todo: "If a better one is available: echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, and \
+            clocksource=tsc on the kernel's command line to make it permanent. If not, the kernel found it unstable: `dmesg | grep \
+            -i clocksource` shows why; on hardware that is known to be good, tsc=reliable.",
+        wrong: "A service that rarely reads the clock loses nothing: `strace -c -f -p PID` shows clock_gettime if it does. The \
+            kernel rejects an unstable clock for a reason.",
         sources: "clock_gettime(2), vdso(7); clocksource_hpet, clocksource_acpi_pm and xen_clocksource of Linux 6.18 have no \
             vdso_clock_mode; Brendan Gregg, \"The Speed of Time\", brendangregg.com.",
     },
@@ -57,16 +57,13 @@ fn judge(evidence: &Evidence) -> Judgement {
     let host = Subject::host();
     let clock = evidence.words(&keys::KERNEL_CLOCKSOURCE, &host)?;
     if !SLOW.contains(&clock.value) {
-        let sentence = format!(
-            "the time is read from {} without a system call",
-            clock.value
-        );
+        let sentence = format!("the clock ({}) is read without a system call", clock.value);
         return Ok(vec![Finding::clear(sentence).cite(clock.reading)]);
     }
     let busy = evidence.host(&keys::CPU_BUSY_MEAN)?;
     if busy.value <= WORKS.value {
         let sentence = format!(
-            "the time is read from {} by a system call, and the CPUs are {} busy",
+            "reading the clock ({}) takes a system call, but the CPUs are {} busy",
             clock.value,
             say::percent(busy.value)
         );
@@ -81,7 +78,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         .split_whitespace()
         .find(|name| !SLOW.contains(name));
     let sentence = format!(
-        "each question for the time is a system call that reads {}",
+        "each clock read is a system call that reads {}",
         clock.value
     );
     let finding = if let Some(better) = better {
@@ -96,6 +93,6 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(clock.reading)
             .cite(available.reading)
             .cite(busy.reading)
-            .refuted_by("`strace -c -f -p PID` of the service shows hardly a clock_gettime"),
+            .refuted_by("`strace -c -f -p PID` of the service shows hardly any clock_gettime"),
     ])
 }

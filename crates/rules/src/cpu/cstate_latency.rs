@@ -1,7 +1,7 @@
-//! `cstate-latency`: answers are slower at low load, because CPUs sleep too deeply in between.
+//! `cstate-latency`: replies are slower at low load, because CPUs enter deep idle states in between.
 //!
-//! Residence in deep idle states is what an idle machine should have, so it proves nothing by itself. The
-//! proof is a median that falls when the load rises; that stands in load reports, not on the host.
+//! Residence in deep idle states is normal on an idle machine, so it proves nothing by itself. The proof is a
+//! median that falls when the load rises; only load reports contain it.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
@@ -12,7 +12,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const DEEP: Threshold = Threshold {
     name: "share of the window in deep idle states",
     value: 0.10,
-    origin: "own guess: with less, few requests meet a CPU that sleeps deeply",
+    origin: "own guess: with less, few requests hit a CPU in a deep idle state",
 };
 
 const FALLS: Threshold = Threshold {
@@ -24,7 +24,7 @@ const FALLS: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "cstate-latency",
     topic: "cpu",
-    summary: "answers are slower at low load, because CPUs sleep too deeply",
+    summary: "replies are slower at low load, because CPUs enter deep idle states",
     needs: &[
         &keys::CPU_DEEP_IDLE,
         &keys::CPU_IDLE_DRIVER,
@@ -35,12 +35,12 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "CPUs that spend more than 10 % of the window in idle states with an exit latency above 10 us, and a median \
             latency that falls by a tenth or more when the load rises.",
-        hurts: "Waking from a deep state takes tens to hundreds of microseconds, and at low load each request meets a CPU \
-            that sleeps.",
-        todo: "Forbid the deep states while latency matters: `rungwise knob apply cpu.dma_latency=0us` sets the bound of each CPU, and \
-            `rungwise knob undo` puts it back; or limit them on the kernel command line (cmdline.cstate).",
-        wrong: "Batching gives the same picture: at high load a poll finds several packets. Without deep idle states the rule \
-            is clear for that reason. A frequency governor looks alike too (freq-low). Power and the turbo of neighbouring cores are the price.",
+        hurts: "Waking from a deep state takes tens to hundreds of microseconds, and at low load each request hits a \
+            sleeping CPU.",
+        todo: "Disable the deep states while latency matters: `rungwise knob apply cpu.dma_latency=0us` sets the latency limit of each \
+            CPU, and `rungwise knob undo` restores it; or limit them on the kernel command line (cmdline.cstate).",
+        wrong: "Batching looks the same: at high load a poll finds several packets. So without deep idle states the rule is clear. A frequency \
+            governor looks the same too (freq-low). The fix costs power and the turbo of neighbouring cores.",
         sources: "TuneD profile latency-performance (force_latency); Documentation/admin-guide/pm/cpuidle.rst.",
     },
     judge,
@@ -67,13 +67,13 @@ fn judge(evidence: &Evidence) -> Judgement {
             key: keys::LATENCY_LOW_LOAD.id,
             subject: Subject::host(),
             why: Absence::because(format!(
-                "CPU {} is in deep idle states {share} of the time; whether answers wait for that shows only \
-                 in the latency at two loads",
+                "CPU {} is in deep idle states {share} of the time; only the latency at two loads shows \
+                 whether replies wait for that",
                 cpu.name()
             ))
             .remedy(
                 "measure twice with `rungwise load udp ... --rate RATE --format json`, at a tenth of the rate and at the full \
-                 rate, then rungwise check --load full.json --light-load tenth.json",
+                 rate, then run `rungwise check --load full.json --light-load tenth.json`",
             ),
         });
     };
@@ -88,7 +88,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         return Ok(vec![clear]);
     }
     let sentence = format!(
-        "the median latency is {:.2} times as long at low load as at high load, and CPU {} sleeps deeply {share} of the time",
+        "the median latency at low load is {:.2} times that at high load; CPU {} is in deep idle states {share} of the time",
         ratio.value,
         cpu.name()
     );
@@ -104,7 +104,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .consider("cpu.dma_latency")
             .consider("cmdline.cstate")
             .refuted_by(
-                "the median at low load stays with `rungwise knob apply cpu.dma_latency=0us`",
+                "the median at low load stays the same with `rungwise knob apply cpu.dma_latency=0us`",
             ),
     ])
 }

@@ -1,7 +1,7 @@
-//! `freq-low`: busy CPUs run below the frequency that they could have.
+//! `freq-low`: busy CPUs run below the frequency that they could reach.
 //!
-//! The highest frequency of cpufreq is often the turbo of a single core, which all cores at work never
-//! reach. So a low share alone is no sickness: with the governor `performance` only a far lower one is.
+//! The highest frequency of cpufreq is often the turbo of a single core, which all cores together never
+//! reach. So a lower share alone is no problem: with the governor `performance` only a far lower one is.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WORKS: Threshold = Threshold {
-    name: "busy share of a CPU that counts",
+    name: "busy share above which a CPU counts",
     value: 0.7,
     origin: "own guess: a CPU with time to spare need not be fast",
 };
@@ -20,13 +20,13 @@ const WORKS: Threshold = Threshold {
 const LOW: Threshold = Threshold {
     name: "frequency as a share of the highest",
     value: 0.95,
-    origin: "own guess; PerfSpect's power insight asks for the governor without a line",
+    origin: "own guess; PerfSpect's power insight checks the governor without a threshold",
 };
 
 const HELD_DOWN: Threshold = Threshold {
-    name: "the same below which it is no limit of many cores at work",
+    name: "the same, below which the all-core turbo does not explain it",
     value: 0.7,
-    origin: "own guess: the turbo of all cores of a server lies at 70 to 90 % of that of one core",
+    origin: "own guess: the all-core turbo of a server is 70 to 90 % of its single-core turbo",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -43,13 +43,14 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &["cpu.governor", "cpu.epp", "bios.power_policy"],
     doc: Doc {
         looks_for: "CPUs above 70 % busy in every part of the window that run below 70 % of their highest frequency. Under a \
-            governor that saves power below 95 % is worth watching.",
-        hurts: "Work per second follows the frequency, and a governor that reacts late slows down just the bursts.",
-        todo: "Governor performance, and with intel_pstate or amd_pstate the preference performance as well. If the frequency \
-            stays low, it is the firmware's power policy or the cooling.",
-        wrong: "The highest frequency may be the turbo of a single core, which heat, power and wide vector instructions take \
-            away when all cores work. In a guest, and where the firmware fixes the frequency (Kunpeng 920), there is no \
-            cpufreq and the rule is undecided. A window of seconds sees a moment of a governor's course.",
+            power-saving governor, below 95 % is watched.",
+        hurts: "Throughput follows the frequency, and a governor that reacts late slows down exactly the bursts.",
+        todo: "Set the governor to performance, and with intel_pstate or amd_pstate the energy preference as well. If the \
+            frequency stays low, check the firmware's power policy and the cooling.",
+        wrong: "The highest frequency may be the turbo of a single core, which heat, power limits and wide vector \
+            instructions prevent when all cores are busy. In a guest, and where the firmware fixes the frequency (Kunpeng \
+            920), there is no cpufreq and the rule is undecided. A window of seconds shows only a moment of what a governor \
+            does.",
         sources: "The reference bank host, section on BIOS and power; PerfSpect (power insight); \
             Documentation/admin-guide/pm/cpufreq.rst.",
     },
@@ -102,7 +103,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     };
     let governor = evidence.words(&keys::CPU_GOVERNOR, cpu);
     let mut sentence = format!(
-        "{} of {} run below their frequency, CPU {} at {} of it",
+        "{} of {} run below their highest frequency, CPU {} at {} of it",
         slow.len(),
         say::count(working.len() as f64, "busy CPU"),
         cpu.name(),
@@ -113,10 +114,10 @@ fn judge(evidence: &Evidence) -> Judgement {
         && let Ok(governor) = governor
     {
         let _ = write!(sentence, ", under the governor {}", governor.value);
-        // Where all cores are at work, whoever governs them.
+        // The all-core turbo, whatever the governor.
         let by_turbo = worst.value >= HELD_DOWN.value;
         let finding = if by_turbo {
-            sentence += ", which may be all that so many cores reach together";
+            sentence += ", which may be the all-core limit";
             Finding::watch(&host, sentence).confidence(Grade::Low)
         } else {
             Finding::act(&host, sentence)
@@ -133,7 +134,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         finding
     } else {
-        sentence += ": held down by firmware, heat or power";
+        sentence += ": limited by firmware, heat or power";
         Finding::watch(&host, sentence)
     };
     finding = finding
@@ -145,6 +146,6 @@ fn judge(evidence: &Evidence) -> Judgement {
         .cite(worst.reading)
         .consider("bios.power_policy");
     Ok(vec![finding.refuted_by(
-        "the rate per busy CPU stays with the governor performance, or `turbostat` shows the limit of all cores",
+        "the rate per busy CPU stays the same with the governor performance, or `turbostat` shows the all-core limit",
     )])
 }

@@ -1,16 +1,16 @@
-//! Control groups as several rules meet them: which one holds a process back, and what a person calls it.
+//! Control groups as several rules use them: which one throttles a process, and its name for display.
 //!
-//! A quota holds back its group and all groups below it. `/` has one only inside a container, where it is the
+//! A quota limits its group and all groups below it. `/` has one only inside a container, where it is the
 //! container's own group under another name (Documentation/admin-guide/cgroup-v2.rst, Namespace).
 
 use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
 use rungwise_model::keys;
 
-/// What a container calls the group that it is in.
+/// The name of a container's own group inside the container.
 const ROOT: &str = "/";
 
-/// The group of a process, where it is known.
+/// The group of a process, if known.
 pub(crate) fn of_process<'e>(evidence: &'e Evidence, pid: &str) -> Option<&'e str> {
     let process = Subject::new(Kind::Process, pid);
     let group = evidence.words(&keys::CGROUP_OF_PROCESS, &process).ok()?;
@@ -29,13 +29,13 @@ pub(crate) fn throttled(
         .find(|(group, share)| share.value > above && holds(group.name()))
 }
 
-/// Whether a quota of `group` holds back what is in `own`.
+/// Whether a quota of `group` limits the processes in `own`.
 pub(crate) fn holds(group: &str, own: &str) -> bool {
     let below = own.strip_prefix(group.trim_end_matches('/'));
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// `control group /docker/web`, or the container's own with its name on the host, where that shows.
+/// `control group /docker/web`, or the container's own with its name on the host, if known.
 pub(crate) fn named(group: &Subject, evidence: &Evidence) -> String {
     if group.name() != ROOT {
         return format!("control group {}", group.name());
@@ -49,7 +49,7 @@ pub(crate) fn named(group: &Subject, evidence: &Evidence) -> String {
     }
 }
 
-/// Asks for another quota of the group: by its name where it has one that a knob can find.
+/// Recommends another quota for the group, by name if a knob can find it.
 pub(crate) fn consider_quota(finding: Finding, group: &Subject) -> Finding {
     match group.name() {
         // Set from outside: the files of its own group are shown to a container to read.

@@ -1,7 +1,7 @@
-//! `idle-but-waiting`: the CPUs have time, nobody waits for them, and the service is slow all the same.
+//! `idle-but-waiting`: the CPUs are idle, no thread waits for them, and the service is slow all the same.
 //!
 //! Then its threads wait for each other, and no setting of the host can help. The host shows the first half;
-//! the second, that they wait for locks, stands in thread dumps. Without those the rule is undecided.
+//! only thread dumps show the second, that they wait for locks. Without those the rule is undecided.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Quantity, Subject};
@@ -10,7 +10,7 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const IDLE: Threshold = Threshold {
-    name: "mean busy share of the CPUs below which they have time",
+    name: "mean busy share of the CPUs below which they count as idle",
     value: 0.5,
     origin: "reference bank host: 1.7 transactions/s at 30 % CPU",
 };
@@ -18,19 +18,19 @@ const IDLE: Threshold = Threshold {
 const DELAY: Threshold = Threshold {
     name: "longest run delay of a thread, as a share of the window, below which no thread waits for a CPU",
     value: 0.05,
-    origin: "own guess: a wait of a twentieth is not what makes a service slow",
+    origin: "own guess: a wait of a twentieth does not make a service slow",
 };
 
 const DISK: Threshold = Threshold {
     name: "share of time in which some task waits for a disk",
     value: 0.10,
-    origin: "rule disk-queue, waiting line",
+    origin: "rule disk-queue, threshold of waiting",
 };
 
 const LOCKS: Threshold = Threshold {
     name: "share of the threads that wait for a lock",
     value: 0.20,
-    origin: "own guess; the reference bank host had 42.8 % and 73.7 %, by a definition that it does not give",
+    origin: "own guess; the reference bank host had 42.8 % and 73.7 %, without a definition of the share",
 };
 
 const MANY: Threshold = Threshold {
@@ -58,14 +58,14 @@ pub(crate) static RULE: Rule = Rule {
         "rpc.connections",
     ],
     doc: Doc {
-        looks_for: "CPUs below 50 % busy, threads that do not wait for a CPU (run delay below 5 %) nor for a disk, and more than \
+        looks_for: "CPUs below 50 % busy, threads that wait neither for a CPU (run delay below 5 %) nor for a disk, and more than \
             20 % of the live business threads waiting for a lock.",
-        hurts: "The limit is in the program. Every setting of the host is tried in vain, as the reference bank host showed: \
-            eight of nine remedies brought nothing.",
-        todo: "Find the owner of the lock in the dump and make what it does under the lock shorter: split the lock, guard log \
-            statements, give the pool and the connections their size.",
-        wrong: "Threads of a pool that wait for work (take, epoll_wait) wait for no lock and are not counted. A service that \
-            is not loaded is idle without being sick.",
+        hurts: "The limit is in the program. No setting of the host helps, as the reference bank host showed: eight of nine \
+            remedies had no effect.",
+        todo: "Find the owner of the lock in the dump and shorten what it does under the lock: split the lock, guard log \
+            statements, size the pool and the connections.",
+        wrong: "Pool threads that wait for work (take, epoll_wait) do not wait for a lock and are not counted. A service \
+            without load is idle and healthy.",
         sources: "The reference bank host: 42.8 % and 73.7 % of the threads waiting, CPU 30 %, 1.7 transactions/s; \
             Documentation/scheduler/sched-stats.rst.",
     },
@@ -90,7 +90,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
         return Ok(vec![Finding::clear(sentence).cite(disk.reading)]);
     }
-    // Dumps of nobody knows which process still tell that one waits, but not that it had its CPUs.
+    // Dumps of an unknown process still show that its threads wait, but not that they had CPUs.
     let locks = evidence
         .each(&keys::JVM_LOCK_WAITING)
         .or_else(|_| evidence.each(&keys::THREADS_LOCK_WAITING));
@@ -101,7 +101,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             why: Absence::because(format!(
                 "the CPUs are {mean} busy; only a thread dump shows whether the service waits for its own locks"
             ))
-            .remedy("take three dumps some seconds apart (jcmd PID Thread.print -l), and give them: rungwise check --pid PID --dumps FILE..."),
+            .remedy("take three dumps a few seconds apart (jcmd PID Thread.print -l), then run `rungwise check --pid PID --dumps FILE...`"),
         });
     };
     let mut findings = Vec::new();
@@ -126,7 +126,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             _ => "threads in the dumps".to_owned(),
         };
         let sentence = format!(
-            "{} of the {who} wait for a lock while the CPUs are {mean} busy: no setting of the host will help",
+            "{} of the {who} wait for a lock while the CPUs are {mean} busy: no host setting will help",
             say::percent(waiting.value)
         );
         let mut finding = Finding::act(whose, sentence)
@@ -168,8 +168,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(findings)
 }
 
-/// Of the threads of this process, where they were read. As a share of the time that they ran it would be large for a
-/// service that hardly runs.
+/// Longest run delay of the threads of this process, if they were read. It is a share of the window: as a share of the
+/// time that they ran it would be large for a service that hardly runs.
 fn longest_delay<'e>(evidence: &'e Evidence, process: &Subject) -> Option<Quantity<'e>> {
     let of = |thread: &Subject| {
         let pid = thread.name().split_once(':').map(|(pid, _)| pid);

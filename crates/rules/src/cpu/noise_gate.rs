@@ -1,9 +1,9 @@
 //! `noise-gate`: the machine is not quiet enough for a comparison.
 //!
-//! No sickness of the service and nothing to turn: a guard. While it speaks, every verdict has to be
-//! inconclusive. Measured on a shared two-CPU machine: identical runs between 46,641 and 544,050
-//! transactions/s. What services and their clients do is the load, not noise: tasks that wait and a busy share that
-//! varies count only where processes without any connection take CPU time as well.
+//! A guard: no problem of the service, and no knob helps. While it fires, every verdict has to be inconclusive.
+//! Measured on a shared two-CPU machine: identical runs between 46,641 and 544,050 transactions/s. What services and
+//! their clients do is the load, not noise: tasks that wait and a busy share that varies count only where processes
+//! without any connection take CPU time as well.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
@@ -18,7 +18,7 @@ const WAITING: Threshold = Threshold {
 };
 
 const STOLEN: Threshold = Threshold {
-    name: "stolen share of the CPU time",
+    name: "steal share of the CPU time",
     value: 0.02,
     origin: "own guess: as large as the smallest gain worth keeping",
 };
@@ -26,17 +26,17 @@ const STOLEN: Threshold = Threshold {
 const VARIES: Threshold = Threshold {
     name: "standard deviation of the busy share between the parts of the window, over its mean",
     value: 0.05,
-    origin: "own guess: with more, the 2 to 7 % of most remedies cannot be seen",
+    origin: "own guess: with more, the 2 to 7 % that most remedies gain cannot be seen",
 };
 
 const WORKS: Threshold = Threshold {
     name: "mean busy share below which variation means nothing",
     value: 0.10,
-    origin: "own guess: an idle machine varies by a large part of next to nothing",
+    origin: "own guess: on an idle machine tiny changes are a large share of the mean",
 };
 
 const FOREIGN: Threshold = Threshold {
-    name: "CPU of processes that neither answer nor ask over the network, as a share of all CPUs",
+    name: "CPU use of processes without a network connection, as a share of all CPUs",
     value: 0.12,
     origin: "quiet gate of `rungwise tune`",
 };
@@ -60,14 +60,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WAITING, STOLEN, VARIES, WORKS, FOREIGN],
     knobs: &[],
     doc: Doc {
-        looks_for: "Stolen time above 2 %; or tasks that wait for a CPU in more than 20 % of the time, or a busy share that varies \
+        looks_for: "Steal time above 2 %; or tasks that wait for a CPU in more than 20 % of the time, or a busy share that varies \
             by more than 5 % of its mean, while processes that have no connection take more than 12 % of all CPUs.",
-        hurts: "Most remedies are worth 2 to 7 %. On a machine that others use, identical runs differ by more, and by chance \
-            the worse setting wins.",
-        todo: "Compare at another time or on a machine of your own. `rungwise tune` waits for quiet by itself and calls what it \
-            cannot decide inconclusive.",
-        wrong: "A service that speaks over Unix sockets or shared memory alone is taken for a neighbour; --pid names it. \
-            Interrupts count as neighbours too.",
+        hurts: "Most remedies gain 2 to 7 %. On a shared machine identical runs differ by more, and the worse setting may win \
+            by chance.",
+        todo: "Compare at another time or on a machine of your own. `rungwise tune` waits until the machine is quiet and reports \
+            what it cannot decide as inconclusive.",
+        wrong: "A service that uses only Unix sockets or shared memory counts as another process; name it with --pid. \
+            Interrupts count as other processes too.",
         sources: "Measured on a shared machine with two CPUs (Linux 6.18): the same configuration gave 46,641 to 544,050 \
             transactions/s at a load of 14; Documentation/accounting/psi.rst.",
     },
@@ -137,10 +137,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         let share = say::percent(foreign.share);
         let whole = foreign.share * online.value.max(1.0);
         let (most, cited) = match foreign.largest {
-            Some((name, cpus)) if cpus.value >= 0.5 * whole => (
-                format!(", {name} most of it with {:.2} CPUs", cpus.value),
-                cpus,
-            ),
+            Some((name, cpus)) if cpus.value >= 0.5 * whole => {
+                (format!(", mostly {name} with {:.2} CPUs", cpus.value), cpus)
+            }
             // Many small ones, or short-lived ones that are in no list.
             _ => (String::new(), busy),
         };
@@ -149,7 +148,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let reasons: Vec<&str> = noise.iter().map(|(reason, _)| reason.as_str()).collect();
     let sentence = format!(
-        "the machine is not quiet ({}): a comparison made now can only be inconclusive",
+        "the machine is not quiet ({}): any comparison made now is inconclusive",
         reasons.join("; ")
     );
     let finding = Finding::watch(&Subject::host(), sentence)
@@ -162,7 +161,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     ])
 }
 
-/// What processes use that are neither judged nor at either end of a connection.
+/// CPU use of processes that are neither judged nor at either end of a connection.
 struct Foreign<'e> {
     /// Of all CPUs.
     share: f64,
@@ -170,7 +169,7 @@ struct Foreign<'e> {
     largest: Option<(String, Quantity<'e>)>,
 }
 
-/// Nothing where the processes cannot be seen.
+/// `None` if the processes cannot be read.
 fn foreign(evidence: &Evidence) -> Option<Foreign<'_>> {
     let processes = evidence.each(&keys::SCHED_PROCESS_CPU).ok()?;
     let online = evidence.host(&keys::CPU_ONLINE).ok()?;

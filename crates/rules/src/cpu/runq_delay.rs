@@ -1,8 +1,8 @@
 //! `runq-delay`: threads are ready to run and wait for a CPU.
 //!
-//! Saturation in the words of the USE method. Per thread from /proc/PID/task/TID/schedstat (field 2), for the
-//! machine from pressure stall information (`some` of /proc/pressure/cpu). The number alone has no remedy; so
-//! the rule asks why: the CPUs are full, the hypervisor took them, a quota did, or they are badly shared out.
+//! Saturation as the USE method defines it. Per thread from /proc/PID/task/TID/schedstat (field 2), for the
+//! machine from pressure stall information (`some` of /proc/pressure/cpu). The number alone has no remedy, so
+//! the rule looks for the cause: full CPUs, steal time, a quota, or poor placement.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
@@ -18,25 +18,25 @@ const WAITS: Threshold = Threshold {
 };
 
 const FULL: Threshold = Threshold {
-    name: "mean busy share of the CPUs from which on they are full",
+    name: "mean busy share of the CPUs above which they are full",
     value: 0.85,
-    origin: "own guess; queueing makes waiting steep from there on",
+    origin: "own guess; queueing delay rises steeply from there on",
 };
 
 const STOLEN: Threshold = Threshold {
-    name: "stolen share from which on the hypervisor is to blame",
+    name: "steal share above which the hypervisor is the cause",
     value: 0.05,
-    origin: "rule steal, warning line",
+    origin: "rule steal, warning threshold",
 };
 
 const THROTTLED: Threshold = Threshold {
-    name: "throttled share from which on a quota is to blame",
+    name: "throttled share above which a quota is the cause",
     value: 0.01,
     origin: "rule cfs-throttled",
 };
 
 const SOFTIRQ: Threshold = Threshold {
-    name: "softirq share of the thread's CPU from which on packets are to blame",
+    name: "softirq share of the thread's CPU above which packets are the cause",
     value: 0.3,
     origin: "own guess: a reader there loses a third of its CPU",
 };
@@ -63,13 +63,13 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A thread of the judged process that waited for a CPU in more than 10 % of every part of the window. \
             Without a process: some task of the machine waiting in more than 10 % of the time.",
-        hurts: "The wait is added to every answer, and a thread that holds a lock while it waits makes others wait too.",
-        todo: "Depends on the cause, which the finding names. CPUs full: less work or more CPUs, no setting helps. Time \
-            stolen: the hypervisor's placement (virt.vcpu_pin). A quota: see cfs-throttled. CPUs with time to spare: \
-            a mask or a weight that keeps the threads from them (affinity-narrow, cpu-weight-low), or placement: pin the threads \
-            (cpu.pin_threads), away from CPUs that are full of packets (net.irq_affinity).",
-        wrong: "On a machine that others share, the wait is theirs to cause and passes: see noise-gate. A batch job that \
-            waits harms nobody. Without --pid it is unknown who waits.",
+        hurts: "The wait is added to every reply, and a thread that holds a lock while it waits makes others wait too.",
+        todo: "Depends on the cause, which the finding names. Full CPUs: less work or more CPUs, no setting helps. Steal time: \
+            the hypervisor's placement (virt.vcpu_pin). A quota: see cfs-throttled. Idle CPUs: a mask or a weight that keeps the \
+            threads off them (affinity-narrow, cpu-weight-low), or placement: pin the threads (cpu.pin_threads), away from CPUs \
+            busy with packets (net.irq_affinity).",
+        wrong: "On a shared machine others cause the wait, and it passes: see noise-gate. A batch job that waits does no \
+            harm. Without --pid it is unknown which process waits.",
         sources: "Brendan Gregg, Systems Performance, USE method; Documentation/accounting/psi.rst; \
             Documentation/scheduler/sched-stats.rst.",
     },
@@ -91,7 +91,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     };
     if !waits(delay) {
         let sentence = format!(
-            "no thread waits for a CPU for long: the longest, {}, in {} of the window",
+            "no thread waits long for a CPU: the longest wait is that of {}, {} of the window",
             process::named(thread, evidence),
             say::percent(delay.value)
         );
@@ -102,7 +102,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let number = threads.iter().filter(|(_, delay)| waits(delay)).count();
     let who = format!(
-        "{} of {} wait for a CPU, {} in {} of the window",
+        "{} of {} wait for a CPU, {} for {} of the window",
         number,
         say::count(threads.len() as f64, "thread"),
         process::named(thread, evidence),
@@ -117,11 +117,11 @@ fn judge(evidence: &Evidence) -> Judgement {
                 Grade::Medium
             })
             .cite(delay.reading)
-            .refuted_by("the wait stays when the threads are alone on CPUs with time to spare"),
+            .refuted_by("the wait stays when the threads have idle CPUs to themselves"),
     ])
 }
 
-/// Without threads: the machine's own account.
+/// Without threads: the pressure of the whole machine.
 fn of_machine(evidence: &Evidence) -> Judgement {
     let some = evidence.host(&keys::PSI_CPU_SOME)?;
     let share = say::percent(some.value);
@@ -134,7 +134,7 @@ fn of_machine(evidence: &Evidence) -> Judgement {
     }
     let who = format!("some task waited for a CPU in {share} of the time");
     let mut finding = cause(evidence, &Subject::host(), &who, None)?;
-    // Nobody knows whether those who wait matter to anyone.
+    // It is unknown whether the tasks that wait matter.
     finding.outcome = rungwise_model::check::Outcome::Watch;
     Ok(vec![
         finding
@@ -145,7 +145,7 @@ fn of_machine(evidence: &Evidence) -> Judgement {
     ])
 }
 
-/// The finding with the reason why there was no CPU, and what that asks for.
+/// The finding with the cause of the wait and its remedy.
 fn cause(
     evidence: &Evidence,
     subject: &Subject,

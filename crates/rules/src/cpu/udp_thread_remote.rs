@@ -1,8 +1,8 @@
 //! `udp-thread-remote`: the threads that read UDP run on other CPUs than those that receive it.
 //!
-//! Each datagram then crosses caches, and waking the reader is an interrupt between CPUs. Seen by looking
-//! where threads run (`processor` of /proc/PID/task/TID/stat) and by counting their moves. Four looks tell a
-//! habit, not a share; so the moves, which the kernel counts, make it sure.
+//! Each datagram then crosses caches, and waking the reader takes an interrupt between CPUs. The rule samples
+//! where threads run (`processor` of /proc/PID/task/TID/stat) and counts their migrations. Four samples show a
+//! habit, not a share; the migrations, which the kernel counts, confirm it.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
@@ -17,33 +17,33 @@ const TRAFFIC: Threshold = Threshold {
 };
 
 const READER: Threshold = Threshold {
-    name: "CPU of a thread that counts as a reader",
+    name: "CPU use from which on a thread counts as a reader",
     value: 0.05,
     origin: "own guess: a thread that does less is not the bottleneck",
 };
 
 const REMOTE: Threshold = Threshold {
-    name: "looks at which the thread was away from the receiving CPUs",
+    name: "share of the samples in which the thread was away from the receiving CPUs",
     value: 0.5,
     origin: "own guess: more often away than there",
 };
 
 const MOVES: Threshold = Threshold {
-    name: "moves of a thread to another CPU per second",
+    name: "migrations of a thread to another CPU per second",
     value: 100.0,
-    origin: "own guess: every hundredth of a second a cold cache",
+    origin: "own guess: a cold cache every 10 ms",
 };
 
 const FULL: Threshold = Threshold {
-    name: "busy share of the receiving CPUs from which on staying away is right",
+    name: "busy share of the receiving CPUs above which readers should stay away",
     value: 0.9,
     origin: "own guess: a CPU full of soft interrupts has no time for a reader",
 };
 
 const WORKS: Threshold = Threshold {
-    name: "CPU of a reader from which on its place is worth an act",
+    name: "CPU use of a reader from which on its placement is worth acting on",
     value: 0.5,
-    origin: "measured by `cargo xtask faults`: at 5,300 datagrams/s the place of the reader showed in no p99",
+    origin: "measured by `cargo xtask faults`: at 5,300 datagrams/s the placement of the reader did not affect p99",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -62,15 +62,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[TRAFFIC, READER, REMOTE, MOVES, FULL, WORKS],
     knobs: &["cpu.pin_threads", "net.rfs"],
     doc: Doc {
-        looks_for: "Threads of a process with a UDP port that use at least 5 % of a CPU, and that were at more than half of \
-            the looks on a CPU that takes no packets, or moved more than 100 times per second.",
-        hurts: "The packet's data and the socket's lock lie in the cache of the CPU that received it. Each datagram read \
+        looks_for: "Threads of a process with a UDP port that use at least 5 % of a CPU, and in more than half of the \
+            samples were on a CPU that receives no packets, or migrated more than 100 times per second.",
+        hurts: "The packet's data and the socket's lock are in the cache of the CPU that received it. Each datagram read \
             elsewhere fetches both, and each wake-up of the reader is an interrupt to another CPU.",
         todo: "One socket per thread and one thread per CPU, pinned (cpu.pin_threads). Where the service cannot be pinned, \
             let the packets follow the threads (net.rfs).",
         wrong: "Where the receiving CPUs are full, a reader elsewhere is right: that is how two CPUs share the work. With \
-            few looks a thread that wanders is taken for one that is away. Being on a CPU that receives does not prove that \
-            it receives this thread's packets.",
+            few samples a thread that migrates looks like one that stays away. A CPU that receives packets may not receive \
+            this thread's packets.",
         sources: "The reference ladder (20 cores, 82599ES, Linux 4.6.3): 4.25 M to 5.05 M transactions/s by pinning; \
             Documentation/networking/scaling.rst (RFS).",
     },
@@ -115,7 +115,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .map(|(_, remote)| remote.value)
             .fold(0.0, f64::max);
         let sentence = match readers.len() {
-            0 => "no thread that was looked at reads UDP and uses CPU".to_owned(),
+            0 => "no sampled thread reads UDP and uses CPU".to_owned(),
             n => format!(
                 "{} on the CPUs that receive the packets",
                 say::count(n as f64, "UDP reader")
@@ -170,11 +170,13 @@ fn judge(evidence: &Evidence) -> Judgement {
                 0.188,
                 "reference ladder: +18.8 % by pinning, with a socket per CPU",
             )
-            .refuted_by("the rate does not move when the readers are pinned to the receiving CPUs"),
+            .refuted_by(
+                "the rate does not change when the readers are pinned to the receiving CPUs",
+            ),
     ])
 }
 
-/// The least busy of the CPUs that take the packets, if even that one is full.
+/// The least busy of the CPUs that receive the packets, if even that one is full.
 fn receiving_are_full(evidence: &Evidence) -> Option<Quantity<'_>> {
     /// CPUs with less of the packets do not count as receiving (as `softirq.net_rx_cpus` has it).
     const TAKES_PART: f64 = 0.05;

@@ -15,7 +15,7 @@ const NEW: Threshold = Threshold {
 };
 
 const KEPT: Threshold = Threshold {
-    name: "errors that a file system has kept from before",
+    name: "errors that the file system recorded before the window",
     value: 0.0,
     origin: "by definition: they stay until the file system is checked",
 };
@@ -38,10 +38,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[NEW, KEPT, LACKS],
     knobs: &[],
     doc: Doc {
-        looks_for: "Counters of ext4 and btrfs that grow in the window, arrays of md that are degraded; errors of ext4 and btrfs from before are watched.",
-        hurts: "A failing disk tries again for seconds, so every request on it waits. ext4 may turn read-only, and writes then fail. A degraded array is slower and has nothing left to lose.",
-        todo: "Read dmesg and `smartctl -a`, save the data, replace the disk. Check the file system offline (e2fsck -f, which also clears the count), or `btrfs scrub`; of an array, add the missing member (mdadm --add).",
-        wrong: "Errors from before may be of a fault that is cured: e2fsck or `btrfs device stats --reset` clears them.",
+        looks_for: "Error counters of ext4 and btrfs that grow in the window, and degraded md arrays; earlier errors of ext4 and btrfs are watched.",
+        hurts: "A failing disk tries again for seconds, so every request on it waits. ext4 may turn read-only, and writes then fail. A degraded array is slower and has lost its redundancy.",
+        todo: "Read dmesg and `smartctl -a`, save the data, replace the disk. Check the file system offline (e2fsck -f, which also clears the count), or `btrfs scrub`; for an array, add the missing member (mdadm --add).",
+        wrong: "Earlier errors may come from a fault that is already fixed: e2fsck or `btrfs device stats --reset` clears them.",
         sources: "fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c, Linux 6.18; Documentation/ABI/testing/sysfs-fs-ext4.",
     },
     judge,
@@ -95,7 +95,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         let count = say::count(errors.value, "error");
         let sentence = format!(
-            "the file system on {} has kept {count} from before, and none was added",
+            "the file system on {} recorded {count} before the window, and none since",
             disk.name()
         );
         findings.push(
@@ -103,7 +103,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .severity(Grade::Medium)
                 .confidence(Grade::High)
                 .cite(errors.reading)
-                .refuted_by("it was checked since, and the count is 0"),
+                .refuted_by("the file system was checked since, and the count is 0"),
         );
     }
     if findings.is_empty() {

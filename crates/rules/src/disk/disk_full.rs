@@ -18,11 +18,11 @@ const LEFT: Threshold = Threshold {
 const ROOM: Threshold = Threshold {
     name: "available bytes below which a small share counts",
     value: 1024.0 * 1024.0 * 1024.0,
-    origin: "own guess: 1 GiB, since one percent of a large disk is much",
+    origin: "own guess: 1 GiB, since one percent of a large disk is plenty",
 };
 
 const SOON: Threshold = Threshold {
-    name: "seconds until it is full at the pace of the window",
+    name: "seconds until it is full at the rate of the window",
     value: 1800.0,
     origin: "own guess: half an hour is the time needed to act",
 };
@@ -40,13 +40,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LEFT, ROOM, SOON],
     knobs: &[],
     doc: Doc {
-        looks_for: "A local file system that can be written to and of which less than 1 % of the bytes (and less than 1 GiB) or less \
-            than 1 % of the inodes is available; or one that is full within half an hour at the pace of the window (watch).",
-        hurts: "Writes fail with ENOSPC. Logs are lost, databases stop or refuse writes, temporary files and sockets cannot be made.",
+        looks_for: "A writable local file system with less than 1 % of the bytes (and less than 1 GiB) or less than 1 % of the inodes \
+            available; or one that will be full within half an hour at the rate of the window (watch).",
+        hurts: "Writes fail with ENOSPC. Logs are lost, databases stop or refuse writes, temporary files and sockets cannot be created.",
         todo: "Find what fills it (`du -xh --max-depth=2 POINT`; inodes: `du --inodes -x POINT`; deleted files that are still open: \
-            `lsof +L1`), rotate or delete it, or make the file system larger. Inodes of ext4 are fixed when it is made.",
-        wrong: "A file system that is full on purpose and written to by nobody harms nobody. Root may still write into the \
-            blocks that ext4 reserves. Quotas of users and projects are not seen, nor is the room of network file systems.",
+            `lsof +L1`), rotate or delete it, or make the file system larger. The number of ext4 inodes is fixed when the file \
+            system is created.",
+        wrong: "A file system that is full on purpose and no longer written does no harm. Root can still write into the \
+            blocks that ext4 reserves. User and project quotas are not checked, nor is the free space of network file \
+            systems.",
         sources: "statfs(2); Documentation/filesystems/ext4.",
     },
     judge,
@@ -73,7 +75,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             act(mount, sentence, share.value).cite(share.reading)
         } else if let Some(inodes) = inodes.filter(|inodes| inodes.value < LEFT.value) {
             let sentence = format!(
-                "{} has {} of its inodes left: no more files can be made, though {} is available",
+                "{} has {} of its inodes left: no more files can be created, though {} is available",
                 mount.name(),
                 say::percent(inodes.value),
                 say::bytes(room.value)
@@ -81,7 +83,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             act(mount, sentence, inodes.value).cite(inodes.reading)
         } else if let Some((filling, seconds)) = soon(evidence, mount, &room) {
             let sentence = format!(
-                "{} fills at {}/s and is full in {} minutes",
+                "{} fills at {}/s and will be full in {} minutes",
                 mount.name(),
                 say::bytes(filling.value),
                 say::whole((seconds / 60.0).ceil())
@@ -115,7 +117,7 @@ fn act(mount: &Subject, sentence: String, left: f64) -> Finding {
         .confidence(Grade::High)
 }
 
-/// Growth that fills the rest soon, and in how many seconds.
+/// The growth that soon fills the rest, and the seconds until then.
 fn soon<'e>(
     evidence: &'e Evidence,
     mount: &Subject,

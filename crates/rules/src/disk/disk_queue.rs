@@ -2,8 +2,8 @@
 //!
 //! Three numbers must agree: the queue is nearly full, the disk is never without a request, and some task
 //! waits. The last is the guard: on the reference bank host queue and scheduler were tuned without any gain,
-//! because nobody waited for the disk. A disk with several hardware queues has `nr_requests` places in each
-//! (`blk_mq_update_nr_requests` of block/blk-mq.c, Linux 6.18), and what iostats count is the sum over them.
+//! because no task waited for the disk. A disk with several hardware queues has `nr_requests` slots in each
+//! (`blk_mq_update_nr_requests` of block/blk-mq.c, Linux 6.18), and iostats report the sum over them.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,13 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const FULL: Threshold = Threshold {
     name: "mean queue as a share of its length",
     value: 0.80,
-    origin: "own guess: what is always nearly full is full at times",
+    origin: "own guess: a queue that is always nearly full is full at times",
 };
 
 const BUSY: Threshold = Threshold {
-    name: "share of the window with a request under way",
+    name: "share of the window with a request in flight",
     value: 0.95,
-    origin: "own guess: never idle, but for rounding",
+    origin: "own guess: never idle, apart from rounding",
 };
 
 const WAITING: Threshold = Threshold {
@@ -34,12 +34,12 @@ const WAITING: Threshold = Threshold {
 };
 
 const SERIAL: Threshold = Threshold {
-    name: "time of the disk for each request, above which no longer queue is asked for",
+    name: "service time of the disk for each request, above which no longer queue is recommended",
     value: 0.002,
-    origin: "own guess: flash takes less than 1 ms, a spindle 4 to 10 ms for each request elsewhere",
+    origin: "own guess: flash takes less than 1 ms, a spindle 4 to 10 ms for each request that needs a seek",
 };
 
-/// Longest queue that is asked for: the reference bank host went from 256 to 512.
+/// Longest queue that is recommended: the reference bank host went from 256 to 512.
 const LONGEST: f64 = 512.0;
 
 pub(crate) static RULE: Rule = Rule {
@@ -58,16 +58,16 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[FULL, BUSY, WAITING, SERIAL],
     knobs: &["disk.nr_requests", "disk.queue_depth", "disk.scheduler"],
     doc: Doc {
-        looks_for: "A mean queue above 80 % of nr_requests, times the number of hardware queues, a disk busy for more than 95 % of the window, and tasks that wait \
-            for a disk in more than 10 % of the time.",
-        hurts: "When the queue is full, the next writer stops in the kernel until a place is free, log writers included.",
-        todo: "A longer queue lets an array or SSD sort and work in parallel (disk.nr_requests, disk.queue_depth). If the \
-            disk itself is at its end, only fewer or other requests help, and each waits longer in a longer queue: for a disk \
-            that takes more than 2 ms for each none is asked for.",
-        wrong: "A busy share of 100 % says nothing of a device that works on many requests at once. Of several hardware \
-            queues one may be full while the others have room: a single writer uses that of its CPU, and the mean over all \
-            does not show it. Adapters that share their tags between queues have less room than is reckoned here. A queue that only a \
-            backup waits for harms nobody: the bank host's remedies here had no effect, because its service wrote little.",
+        looks_for: "A mean queue above 80 % of nr_requests times the number of hardware queues, a disk busy for more than 95 % of the window, and \
+            tasks that wait for a disk in more than 10 % of the time.",
+        hurts: "When the queue is full, the next writer stops in the kernel until a slot is free, log writers included.",
+        todo: "A longer queue lets an array or SSD sort and work in parallel (disk.nr_requests, disk.queue_depth). If the disk \
+            itself is saturated, only fewer or different requests help, and each waits longer in a longer queue: for a disk \
+            that takes more than 2 ms per request the rule recommends none.",
+        wrong: "A busy share of 100 % means nothing for a device that works on many requests at once. One of several hardware queues \
+            may be full while the others have room: a single writer uses the queue of its CPU, and the mean over all does not show it. \
+            Adapters that share their tags between queues have less room than the rule assumes. A queue that only a backup waits for \
+            does no harm: the bank host's remedies here had no effect, because its service wrote little.",
         sources: "The reference bank host, section on disks; Documentation/admin-guide/iostats.rst; \
             Documentation/block/queue-sysfs.rst.",
     },
@@ -113,7 +113,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         if waiting.value <= WAITING.value {
             let _ = write!(
                 sentence,
-                ", but tasks wait for a disk in {} of the time only",
+                ", but tasks wait for a disk in only {} of the time",
                 say::percent(waiting.value)
             );
             let clear = Finding::clear(sentence)
@@ -132,7 +132,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             is_serial = done * SERIAL.value < 1.0;
             let _ = write!(
                 sentence,
-                "; a request takes {}, {} are done",
+                "; a request takes {}, {} complete",
                 number_of(Unit::Seconds, time.value),
                 say::rate(done)
             );
@@ -172,7 +172,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .consider_device("disk.queue_depth", disk.name())
                 .consider_device("disk.scheduler", disk.name())
                 .refuted_by(
-                    "a longer queue only makes each request take longer: the disk is at its end",
+                    "a longer queue only makes each request take longer: the disk is saturated",
                 ),
         );
     }

@@ -1,7 +1,7 @@
-//! `disk-readahead`: the kernel reads ahead too little of a turning disk, or too much of another.
+//! `disk-readahead`: the kernel reads ahead too little on a rotational disk, or too much on another.
 //!
-//! A disk says itself whether it turns, and virtual ones lie: a paravirtual disk here claims to turn and to
-//! read 8 MiB ahead. What a virtual disk says is therefore not judged.
+//! A disk reports itself whether it is rotational, and virtual ones report it wrongly: a paravirtual disk
+//! here reports that it is rotational and reads 8 MiB ahead. So virtual disks are not judged.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
@@ -12,45 +12,45 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const KIB: f64 = 1024.0;
 
 const READS: Threshold = Threshold {
-    name: "reads per second of a disk that counts",
+    name: "reads per second from which on a disk counts",
     value: 50.0,
-    origin: "own guess: a turning disk does about a hundred",
+    origin: "own guess: a rotational disk does about a hundred",
 };
 
 const SEQUENTIAL: Threshold = Threshold {
-    name: "reads merged with a neighbour, as a share of all, from which on more read-ahead helps",
+    name: "reads merged with an adjacent one, as a share of all, above which more read-ahead helps",
     value: 0.80,
     origin: "own guess: four reads of five",
 };
 
 const RANDOM: Threshold = Threshold {
-    name: "the same, below which reads of small size are random",
+    name: "the same, below which small reads are random",
     value: 0.20,
-    origin: "own guess: the mirror of the line above",
+    origin: "own guess: the mirror of the threshold above",
 };
 
 const PIECE: Threshold = Threshold {
     name: "mean size of a read up to which it can be a random one, bytes",
     value: 64.0 * KIB,
-    origin: "own guess: databases read pages of 4 to 16 KiB at random; larger reads are in order already",
+    origin: "own guess: databases read pages of 4 to 16 KiB at random; larger reads are sequential already",
 };
 
 const WINDOW: Threshold = Threshold {
     name: "mean size of a read as a share of the read-ahead, from which on whole windows are read ahead",
     value: 0.75,
-    origin: "mm/readahead.c: a reader in order is served by reads of the size of the read-ahead",
+    origin: "mm/readahead.c: a sequential reader is served by reads of the size of the read-ahead",
 };
 
 const LITTLE: Threshold = Threshold {
-    name: "read-ahead of a turning disk, bytes",
+    name: "read-ahead of a rotational disk, bytes",
     value: 1024.0 * KIB,
-    origin: "own guess, a quarter of what the reference bank host sets; the reference bank host sets 4096 KiB for sequential work on turning disks",
+    origin: "own guess: a quarter of the 4096 KiB that the reference bank host sets for sequential work on rotational disks",
 };
 
 const MUCH: Threshold = Threshold {
     name: "read-ahead of other disks, bytes",
     value: 128.0 * KIB,
-    origin: "include/linux/mm.h, VM_READAHEAD_PAGES: what the kernel starts with",
+    origin: "include/linux/mm.h, VM_READAHEAD_PAGES: the default of the kernel",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -68,17 +68,17 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[READS, SEQUENTIAL, RANDOM, PIECE, WINDOW, LITTLE, MUCH],
     knobs: &["disk.read_ahead_kb"],
     doc: Doc {
-        looks_for: "A turning disk with more than 50 reads/s that reads less than 1 MiB ahead, and of whose reads more than 80 % \
-            were merged with a neighbour, or which are as large as the read-ahead itself. Or another disk whose reads are at \
-            most 64 KiB and hardly ever merged, and that reads more than 128 KiB ahead.",
-        hurts: "A turning disk that reads too little ahead moves its head between readers for every piece. Reading ahead of \
-            random reads fills memory and bus with what nobody asked for.",
-        todo: "disk.read_ahead_kb=4096 for sequential work on turning disks, 128 for random work on others.",
-        wrong: "Sequence is told by merges and sizes: a program that reads large pieces at random past the page cache (O_DIRECT) \
-            looks like one that reads in order. A virtual disk's word counts for nothing: one here says that it turns and reads 8 MiB ahead. The kernel reads \
-            ahead only where it sees a sequence, so too much of it seldom hurts random readers that do not map files.",
-        sources: "The reference bank host: effective for sequential work on turning disks only, not used in its case; \
-            mm/readahead.c; Documentation/block/queue-sysfs.rst.",
+        looks_for: "A rotational disk with more than 50 reads/s that reads less than 1 MiB ahead, if more than 80 % of its reads \
+            were merged with an adjacent one or its reads are as large as the read-ahead itself. Or another disk that reads more \
+            than 128 KiB ahead, while its reads are at most 64 KiB and hardly ever merged.",
+        hurts: "A rotational disk that reads too little ahead moves its head between readers for every piece. Read-ahead for \
+            random reads fills memory and bus with data that no program wants.",
+        todo: "disk.read_ahead_kb=4096 for sequential work on rotational disks, 128 for random work on others.",
+        wrong: "The rule infers sequential reads from merges and sizes: a program that reads large pieces at random past the page cache (O_DIRECT) \
+            looks sequential. Virtual disks are ignored: one here reports that it is rotational and reads 8 MiB ahead. The kernel reads ahead only \
+            where it detects a sequence, so too much of it seldom hurts random readers that do not map files.",
+        sources: "The reference bank host: effective for sequential work on rotational disks only, not used in its \
+            case; mm/readahead.c; Documentation/block/queue-sysfs.rst.",
     },
     judge,
 };
@@ -108,19 +108,19 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         }
         let (kind, wish) = if turning {
-            ("a turning disk", "4096")
+            ("a rotational disk", "4096")
         } else {
-            ("a disk that does not turn", "128")
+            ("a non-rotational disk", "128")
         };
         let sentence = format!(
-            "{}, {kind}, reads {} ahead; its {} reads are {} each, and {} were merged with a neighbour",
+            "{}, {kind}, reads {} ahead; its {} reads are {} each, and {} were merged with an adjacent one",
             disk.name(),
             say::bytes(ahead.value),
             say::rate(reads.value),
             say::bytes(size.value.round()),
             say::percent(sequential.value)
         );
-        // Too little costs a turning disk its sequence; too much seldom hurts (page of the rule).
+        // Too little costs a rotational disk its sequence; too much seldom hurts (page of the rule).
         let finding = if little && merged {
             Finding::act(disk, sentence).severity(Grade::Medium)
         } else {
@@ -140,7 +140,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         findings.push(Finding::clear(
-            "no disk that can be judged reads much with a read-ahead that does not fit",
+            "no busy physical disk has a read-ahead that does not fit its reads",
         ));
     }
     Ok(findings)

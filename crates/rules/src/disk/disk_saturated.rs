@@ -1,8 +1,8 @@
-//! `disk-saturated`: a disk works all the time, requests take long, and tasks wait for them.
+//! `disk-saturated`: a disk is always busy, requests take long, and tasks wait for them.
 //!
-//! Three numbers must agree: the disk is never idle, a request takes milliseconds, and some task waits. A queue says whose fault
-//! it is: with many requests waiting the load is too large for the disk; with one the disk itself is slow. Who makes the requests
-//! stands in /proc/PID/io.
+//! Three numbers must agree: the disk is never idle, a request takes milliseconds, and some task waits. The queue shows the cause:
+//! many waiting requests mean too much load for the disk, one means that the disk itself is slow. /proc/PID/io shows which
+//! processes make the requests.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const BUSY: Threshold = Threshold {
-    name: "share of the window with a request under way",
+    name: "share of the window with a request in flight",
     value: 0.90,
     origin: "own guess: hardly ever idle",
 };
@@ -28,11 +28,11 @@ const SLOW: Threshold = Threshold {
 const WAITING: Threshold = Threshold {
     name: "share of time in which some task waits for a disk",
     value: 0.10,
-    origin: "own guess, that of disk-queue",
+    origin: "own guess, as in disk-queue",
 };
 
 const QUEUED: Threshold = Threshold {
-    name: "mean number of requests from which on the load is too large, and not the disk slow",
+    name: "mean number of requests above which the load is too large, rather than the disk slow",
     value: 4.0,
     origin: "own guess: one or two programs that wait for each of their requests",
 };
@@ -51,15 +51,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[BUSY, SLOW, WAITING, QUEUED],
     knobs: &["disk.wbt"],
     doc: Doc {
-        looks_for: "A disk with a request under way in more than 90 % of every part of the window, of which each takes more than 5 ms, \
-            while some task waits for a disk in more than 10 % of the time.",
+        looks_for: "A disk with a request in flight in more than 90 % of every part of the window and more than 5 ms per request, while \
+            some task waits for a disk in more than 10 % of the time.",
         hurts: "Every read that misses the page cache and every sync waits for the requests before it. Threads in that wait serve \
-            nobody and cannot be killed.",
+            no requests and cannot be killed.",
         todo: "The finding names the processes with most bytes: move the batch job to another disk or another hour, limit it \
             (io.max of its group, `ionice`), or let background writes yield to reads (disk.wbt). If the queue is short, the \
-            disk itself is slow: look at the volume's limits, the hypervisor, the array.",
+            disk itself is slow: check the volume's limits, the hypervisor, the array.",
         wrong: "A disk on top of others (dm, md, loop) counts the same requests as the one below. A batch job that may wait \
-            harms nobody. Bytes of a process are counted when pages are made dirty; the disk may write them later.",
+            does no harm. The kernel counts bytes of a process when it dirties pages; the disk may write them later.",
         sources: "Brendan Gregg, Systems Performance, disks; Documentation/admin-guide/iostats.rst; Documentation/accounting/psi.rst.",
     },
     judge,
@@ -90,13 +90,13 @@ fn judge(evidence: &Evidence) -> Judgement {
         });
         let mut sentence = if queue.value > QUEUED.value {
             format!(
-                "{} cannot keep up: {} requests queued or under way, {each}",
+                "{} cannot keep up: {} requests queued or in flight, {each}",
                 disk.name(),
                 say::whole(queue.value)
             )
         } else {
             format!(
-                "{} is slow: {queue:.1} requests under way, {each}",
+                "{} is slow: {queue:.1} requests in flight, {each}",
                 disk.name(),
                 queue = queue.value
             )
@@ -118,7 +118,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(queue.reading)
             .cite(waiting.reading)
             .consider_device("disk.wbt", disk.name())
-            .refuted_by("the service is as fast with the processes stopped that have most bytes, or on another disk");
+            .refuted_by("the service is no faster on another disk, or while the processes with most bytes are stopped");
         for reading in time
             .map(|time| time.reading)
             .into_iter()
@@ -131,12 +131,12 @@ fn judge(evidence: &Evidence) -> Judgement {
     if findings.is_empty() {
         let clear = match waits {
             Some(waits) => Finding::clear(format!(
-                "a disk is never idle and slow, but tasks wait for it in {} of the time only",
+                "a disk is slow and never idle, but tasks wait for it in only {} of the time",
                 say::percent(waits)
             ))
             .below(waits, WAITING.value),
             None => Finding::clear(format!(
-                "the busiest disk works in {} of the time, and none is both busy and slow",
+                "the busiest disk is busy in {} of the time, and none is both busy and slow",
                 say::percent(busiest)
             ))
             .below(busiest, BUSY.value),

@@ -1,7 +1,7 @@
 //! `disk-sync`: programs wait for the disk to make each write durable.
 //!
-//! fsync ends in a flush of the disk's cache, and on slow or virtual disks that takes milliseconds. The disk looks idle
-//! between: neither its queue nor its throughput shows it. Flushes are counted by themselves since Linux 5.5 (block/blk-flush.c).
+//! fsync ends in a flush of the disk's cache, and on slow or virtual disks that takes milliseconds. The disk looks idle between:
+//! neither its queue nor its throughput shows it. Flushes are counted separately since Linux 5.5 (block/blk-flush.c).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,11 +29,11 @@ const SLOW: Threshold = Threshold {
 const WAITING: Threshold = Threshold {
     name: "share of time in which some task waits for a disk",
     value: 0.10,
-    origin: "own guess, that of disk-queue",
+    origin: "own guess, as in disk-queue",
 };
 
 const SYNCING: Threshold = Threshold {
-    name: "share of the samples in which a service waits for a flush, that is watched",
+    name: "share of the samples in which a service waits for a flush, from which on it is watched",
     value: 0.03,
     origin: "measured by `cargo xtask faults --random 60 --seed 4001 --layer host`: a flush for each 18th request, 7.4 % of the time, took p99 \
         from 0.8 to 12.0 ms",
@@ -60,13 +60,13 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, SLOW, WAITING, SYNCING],
     knobs: &[],
     doc: Doc {
-        looks_for: "A disk whose flushes take more than 2 ms each and together more than 20 % of the window, while some task waits \
-            for a disk in more than 10 % of the time. A process that serves clients and is met in fsync in 3 % of the samples is watched.",
+        looks_for: "A disk whose flushes take more than 2 ms each and together more than 20 % of the window, while some task waits for a \
+            disk in more than 10 % of the time. A process that serves clients and is in fsync in 3 % of the samples is watched.",
         hurts: "Each commit or synced log line waits for a flush. The rate of one writer is at most one over that time, \
             whatever the CPU and the disk could do.",
         todo: "Sync in groups instead of for each request (commit_delay of PostgreSQL, appendfsync everysec of Redis, buffered access \
             logs), do not mount with `sync` or `dirsync`, or use a disk with a protected cache.",
-        wrong: "Losing the last moment in a crash may not be acceptable: then only a faster disk helps. The journal of ext4 flushes for \
+        wrong: "Losing the last writes in a crash may not be acceptable: then only a faster disk helps. The journal of ext4 flushes for \
             others, too; a disk without a cache to flush shows none.",
         sources: "fsync(2); block/blk-flush.c; Documentation/admin-guide/iostats.rst.",
     },
@@ -111,7 +111,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(flushes.reading)
             .cite(time.reading)
             .cite(waiting.reading)
-            .refuted_by("the service is as slow with syncing switched off for a minute");
+            .refuted_by("the service is as slow with syncing disabled for a minute");
         if let Some(users) = users {
             finding = finding.cite(users.reading);
         }
@@ -122,7 +122,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         let sentence = format!(
-            "flushes of disks take {} of the time, or nothing waits for them",
+            "disk flushes take {} of the time, or no task waits for them",
             say::percent(most)
         );
         findings.push(Finding::clear(sentence).below(most, SHARE.value));
@@ -130,7 +130,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(findings)
 }
 
-/// Services that are often met in a flush; of several processes of one name the one that is met most.
+/// Services that are often in a flush; of several processes of one name the one that is there most.
 fn syncing(evidence: &Evidence) -> Vec<Finding> {
     let mut services: BTreeMap<&str, (&Subject, Quantity<'_>)> = BTreeMap::new();
     for (process, share) in evidence.each(&keys::PROCESS_SYNCING).unwrap_or_default() {
@@ -148,7 +148,7 @@ fn syncing(evidence: &Evidence) -> Vec<Finding> {
     }
     let finding = |(process, share): (&Subject, Quantity<'_>)| {
         let sentence = format!(
-            "{} waits for fsync in {} of the samples; its callers wait as well",
+            "{} waits for fsync in {} of the samples; its clients wait as well",
             called(evidence, process),
             say::percent(share.value)
         );

@@ -1,7 +1,7 @@
-//! `direct-reclaim`: allocations find no free page and have to make one themselves.
+//! `direct-reclaim`: allocations find no free page and have to reclaim one themselves.
 //!
 //! `allocstall_*` of /proc/vmstat (`mm/vmscan.c`) counts them for the machine as a whole; a control group at
-//! its own limit reclaims too, which looks alike in the pressure numbers and has another remedy.
+//! its own limit reclaims too, which looks the same in the pressure numbers and has another remedy.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
@@ -27,13 +27,13 @@ const RESERVE: Threshold = Threshold {
     origin: "own guess; the reference bank host's 112,640 KiB is 0.3 % of its guest",
 };
 
-/// Largest reserve that is asked for: memory kept free is memory lost.
+/// Largest reserve that is recommended: memory kept free is memory lost.
 const MOST_KIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) static RULE: Rule = Rule {
     id: "direct-reclaim",
     topic: "memory",
-    summary: "allocations stall because no free memory is kept ready",
+    summary: "allocations stall because too little memory is kept free",
     needs: &[
         &keys::MEMORY_ALLOCSTALL,
         &keys::MEMORY_CGROUP_RECLAIM,
@@ -51,7 +51,7 @@ pub(crate) static RULE: Rule = Rule {
             milliseconds.",
         todo: "Keep more memory free: wake kswapd earlier (mem.watermark_scale), or raise the reserve to about 1 % of the \
             memory (mem.min_free_kbytes). Where memory is simply short, only less use or more memory helps.",
-        wrong: "A control group at its own limit gives the same pressure; then the group's limit is the matter, and the \
+        wrong: "A control group at its own limit gives the same pressure; then the group's limit is the cause, and the \
             finding says so. A large copy or a backup stalls once and is over.",
         sources: "The reference bank host, section on memory; Documentation/admin-guide/sysctl/vm.rst; mm/vmscan.c; \
             Documentation/accounting/psi.rst.",
@@ -74,8 +74,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     if stalls.value <= STALLS.value {
         if let (true, Some((group, hits))) = (pressed, limited) {
             let sentence = format!(
-                "no allocation of the machine stalls; the waits for memory are those of control group {}, \
-                 which hits its limit {}",
+                "no global allocation stalls; the waits for memory come from control group {}, which hits \
+                 its limit {}",
                 group.name(),
                 say::rate(hits.value)
             );
@@ -85,12 +85,12 @@ fn judge(evidence: &Evidence) -> Judgement {
         let clear = Finding::clear("no allocation had to reclaim").cite(stalls.reading);
         return Ok(vec![clear]);
     }
-    // Without pressure information it is unknown whether the stalls cost anybody time.
+    // Without pressure information it is unknown whether the stalls cost time.
     let pressure = pressure?;
     let waits = say::percent(pressure.value);
     if !pressed {
         let sentence = format!(
-            "{rate} allocations had to reclaim, but tasks waited for memory in {waits} of the time only"
+            "{rate} allocations had to reclaim, but tasks waited for memory in only {waits} of the time"
         );
         let clear = Finding::clear(sentence)
             .below(pressure.value, PRESSURE.value)
@@ -130,6 +130,6 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
     }
     Ok(vec![finding.refuted_by(
-        "the stalls stay with a larger reserve: memory is short, not late",
+        "the stalls stay with a larger reserve: memory is short, not reclaimed late",
     )])
 }

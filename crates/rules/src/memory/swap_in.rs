@@ -1,6 +1,6 @@
-//! `swap-in`: pages come back from swap while somebody waits for them.
+//! `swap-in`: pages come back from swap while tasks wait for them.
 //!
-//! Swap in use is no sickness: cold pages belong there. Only reading them back hurts, and it hurts the service
+//! Swap in use is no problem: cold pages belong there. Only reading them back hurts, and it hurts the service
 //! only if they are the service's. `pswpin` of /proc/vmstat for the machine, `VmSwap` and major faults for the
 //! process.
 
@@ -44,15 +44,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[PAGES, SHORT, SWAPPINESS],
     knobs: &["mem.swappiness", "mem.min_free_kbytes"],
     doc: Doc {
-        looks_for: "Pages read from swap in every part of the window; for a judged process, one that has memory in swap and \
-            faults that had to read.",
+        looks_for: "Pages read from swap in every part of the window; for a judged process, also memory in swap and major \
+            faults.",
         hurts: "A thread that touches such a page stops for the time of a disk read, a thousand times longer than a cache \
-            miss, often with a lock in its hand.",
+            miss, often while it holds a lock.",
         todo: "Where memory is available, the kernel swapped to keep page cache: lower mem.swappiness, and swap back in once \
-            (swapoff, swapon). Where it is not, use less or add memory: no setting \
-            makes up for it, and one that keeps more free (mem.min_free_kbytes) takes it from those that wait.",
-        wrong: "Pages that were cold are read back once when somebody looks, and that is all: the rule asks for it in every \
-            part of the window. Swap in use without reads is healthy. Compressed swap in memory (zram, zswap) costs far less.",
+            (swapoff, swapon). Where it is not, use less or add memory: no setting makes up for it, and one that keeps more \
+            free (mem.min_free_kbytes) takes it from the tasks that wait.",
+        wrong: "Cold pages are read back once when a program touches them: so the rule requires reads in every part of the \
+            window. Swap in use without reads is healthy. Compressed swap in memory (zram, zswap) costs far less.",
         sources: "The reference bank host, section on memory; TuneD profile throughput-performance (swappiness 10); \
             Documentation/admin-guide/sysctl/vm.rst.",
     },

@@ -1,7 +1,7 @@
-//! `thp-stall`: allocations stop to move other pages together for a huge one.
+//! `thp-stall`: allocations stall to compact memory for a huge page.
 //!
 //! `compact_stall` of /proc/vmstat (`mm/compaction.c`) counts threads that compacted themselves. A huge page
-//! that was not to be had (`thp_fault_fallback`) costs nothing by itself; it says that memory is in pieces.
+//! that was not available (`thp_fault_fallback`) costs nothing by itself; it shows that memory is fragmented.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
@@ -12,7 +12,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const STALLS: Threshold = Threshold {
     name: "allocations that compacted per second",
     value: 10.0,
-    origin: "A-Tune and TuneD network-latency, which forbid it; the line is our own guess",
+    origin: "A-Tune and TuneD network-latency, which forbid it; the threshold is our own guess",
 };
 
 const FALLBACKS: Threshold = Threshold {
@@ -21,7 +21,7 @@ const FALLBACKS: Threshold = Threshold {
     origin: "own guess, as for the stalls",
 };
 
-/// Words of `/sys/kernel/mm/transparent_hugepage/defrag` under which a fault compacts by itself.
+/// Values of `/sys/kernel/mm/transparent_hugepage/defrag` with which a fault compacts directly.
 const DIRECT: &[&str] = &["always", "defer+madvise", "madvise"];
 
 pub(crate) static RULE: Rule = Rule {
@@ -38,12 +38,13 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &["mem.thp_defrag", "mem.thp"],
     doc: Doc {
         looks_for: "More than ten allocations per second that compacted memory themselves, in every part of the window.",
-        hurts: "The thread moves other people's pages for up to milliseconds before it gets its own. Latency shows it as \
-            spikes without a cause in the program.",
-        todo: "Leave compaction to the background (mem.thp_defrag=defer). If that is not enough, huge pages only for those \
-            who ask (mem.thp=madvise).",
-        wrong: "Large buffers of devices and slabs compact too; with huge pages at `never` they are the cause and these \
-            knobs do nothing. Without huge pages a large heap may miss its TLB (tlb-bound): measure both.",
+        hurts: "The thread moves other pages for up to milliseconds before it gets its own. The result is latency spikes \
+            without a cause in the program.",
+        todo: "Leave compaction to the background (mem.thp_defrag=defer). If that is not enough, huge pages only for \
+            programs that ask (mem.thp=madvise).",
+        wrong: "Allocations of large buffers for devices and slabs compact too; with huge pages at `never` they are the \
+            cause and these knobs do nothing. Without huge pages a large heap may miss its TLB (tlb-bound): measure \
+            both.",
         sources: "A-Tune profile network-intensive (defrag never); TuneD profile network-latency (never); \
             Documentation/admin-guide/mm/transhuge.rst; mm/compaction.c.",
     },
@@ -83,12 +84,14 @@ fn judge(evidence: &Evidence) -> Judgement {
         let watch = Finding::watch(&host, sentence)
             .cite(stalls.reading)
             .cite(mode.reading)
-            .refuted_by("compaction stops when the service does, which then requests the large buffers itself");
+            .refuted_by(
+                "compaction stops when the service does: it requests the large buffers itself",
+            );
         return Ok(vec![watch]);
     }
     let defrag = evidence.words(&keys::MEMORY_THP_DEFRAG, &host)?;
     let sentence = format!(
-        "{rate} allocations stop to compact memory for huge pages ({}, defrag {})",
+        "{rate} allocations stall to compact memory for huge pages ({}, defrag {})",
         mode.value, defrag.value
     );
     let mut finding = Finding::act(&host, sentence)

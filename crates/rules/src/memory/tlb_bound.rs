@@ -1,6 +1,6 @@
-//! `tlb-bound`: the processor looks up again and again where pages lie.
+//! `tlb-bound`: the processor spends time on TLB misses.
 //!
-//! Only hardware counters can tell, and most guests have none; then the rule is undecided and says so.
+//! Only hardware counters show it, and most guests have none; then the rule is undecided.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
@@ -15,7 +15,7 @@ const WALKS: Threshold = Threshold {
 };
 
 const MUCH: Threshold = Threshold {
-    name: "the same, much",
+    name: "the same, high",
     value: 0.10,
     origin: "oeAware, second level: 10 %",
 };
@@ -23,19 +23,19 @@ const MUCH: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "tlb-bound",
     topic: "memory",
-    summary: "small pages: the TLB does not know where the data lies",
+    summary: "small pages: data loads miss the TLB",
     needs: &[&keys::MEMORY_THP, &keys::MEMORY_TLB_SHARE],
     thresholds: &[WALKS, MUCH],
     knobs: &["mem.thp", "mem.hugetlb", "jvm.large_pages"],
     doc: Doc {
         looks_for: "More than 5 % of the data loads on all CPUs miss the TLB, by hardware counters.",
-        hurts: "Each page needs its entry in a table of some thousand; a heap of gigabytes in 4 KiB pages misses it all the \
-            time, and every miss is up to four memory reads.",
-        todo: "Larger pages: transparent ones for those who ask (mem.thp=madvise) or for all (always), reserved ones for a \
-            heap of known size (mem.hugetlb with jvm.large_pages).",
-        wrong: "What a miss is differs by processor: on Intel no level knew the page, on Arm and AMD the first did not, and the next \
-            answers in some ten cycles. Without a performance unit (most guests) nothing can be seen and the rule is undecided. Where huge pages are on \
-            already, as on the reference bank host, there is no further gain in them.",
+        hurts: "Each page needs an entry in the TLB, which has a few thousand; a heap of gigabytes in 4 KiB pages misses it \
+            all the time, and every miss costs up to four memory reads.",
+        todo: "Use larger pages: transparent ones for programs that ask (mem.thp=madvise) or for all (always), reserved \
+            ones for a heap of known size (mem.hugetlb with jvm.large_pages).",
+        wrong: "What counts as a miss differs by processor: on Intel a miss in all levels, on Arm and AMD a miss in the first, which the next \
+            answers in about ten cycles. Without a performance monitoring unit (most guests) the rule is undecided. Where huge pages are on \
+            already, as on the reference bank host, they gain nothing more.",
         sources: "oeAware huge page analysis (5 %, 10 %); A-Tune; the reference bank host (huge pages on already, no effect).",
     },
     judge,
@@ -60,7 +60,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         .cite(walks.reading);
     if let Ok(mode) = evidence.words(&keys::MEMORY_THP, &host) {
         finding = finding.cite(mode.reading);
-        // Who has huge pages for all already gains nothing by turning here.
+        // If all programs have huge pages already, these knobs gain nothing.
         match mode.value {
             "never" => finding = finding.turn("mem.thp", "madvise"),
             "madvise" => finding = finding.turn("mem.thp", "always"),
@@ -72,7 +72,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .consider("mem.hugetlb")
             .consider("jvm.large_pages")
             .refuted_by(
-                "the share stays with the heap in huge pages (AnonHugePages of the process)",
+                "the share stays the same with the heap in huge pages (AnonHugePages of the process)",
             ),
     ])
 }

@@ -1,4 +1,4 @@
-//! `affinity-narrow`: a service may run on few CPUs and waits for them while others are idle.
+//! `affinity-narrow`: a service is confined to a few CPUs and waits for them while others are idle.
 //!
 //! An affinity mask (`taskset`, `CPUAffinity=`, `cpuset`, a container runtime) outlives the reason for it. The run queue of its CPUs
 //! is long while the others idle, and the mean over all CPUs looks healthy.
@@ -18,7 +18,7 @@ const WAITS: Threshold = Threshold {
 };
 
 const USED: Threshold = Threshold {
-    name: "CPU time of the processes on these CPUs, as a share of them",
+    name: "CPU time of the processes, as a share of the CPUs that they may use",
     value: 0.60,
     origin: "own guess: below it the wait comes from elsewhere",
 };
@@ -32,7 +32,7 @@ const IDLE: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "affinity-narrow",
     topic: "process",
-    summary: "a service may run on few CPUs and waits for them while others are idle",
+    summary: "a service is confined to a few CPUs and waits for them while others are idle",
     needs: &[
         &keys::CPU_BUSY,
         &keys::CPU_ONLINE,
@@ -46,12 +46,12 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WAITS, USED, IDLE],
     knobs: &["cpu.pin_threads", "virt.container_cpuset"],
     doc: Doc {
-        looks_for: "Processes that may run on a part of the CPUs only, use most of these, wait for them in more than 10 % of the window, while the CPUs that they may not use are less than 70 % busy.",
-        hurts: "The service queues for a part of the machine. Each request waits, although CPUs are free.",
+        looks_for: "Processes that may run on only some of the CPUs, use most of them, and wait for them in more than 10 % of the window, while the other CPUs are less than 70 % busy.",
+        hurts: "The service queues for a few CPUs of the machine. Each request waits, although CPUs are free.",
         todo: "Widen the mask: taskset -acp LIST PID, CPUAffinity= of its unit, cpuset.cpus of its group, worker_cpu_affinity of nginx, cpu-map of haproxy.",
-        wrong: "The other CPUs may be reserved on purpose: isolated, or another service's. One pinned process alone on its CPU does not wait and is not found. \
-            The cpuset of a group above that of the process narrows the mask as well; then a wider one of its own group does not take effect, as `knob apply` \
-            says.",
+        wrong: "The other CPUs may be reserved on purpose: isolated, or meant for another service. A pinned process alone on its CPU does not wait \
+            and is not reported. The cpuset of a parent group narrows the mask as well; then a wider cpuset of the process's own group has no \
+            effect, and `knob apply` says so.",
         sources: "sched_setaffinity(2), taskset(1), cpuset(7); Documentation/scheduler/sched-stats.rst.",
     },
     judge,
@@ -112,12 +112,12 @@ fn judge(evidence: &Evidence) -> Judgement {
             String::new()
         } else {
             format!(
-                " and {} beside it",
+                " and {} with the same mask",
                 say::count(others as f64, "process").replace("processs", "processes")
             )
         };
         let sentence = format!(
-            "{}{more} may run on {} only and waits in {} of the window; the other CPUs are {} busy",
+            "{}{more} may run on {} only; waits for a CPU take {} of the window, and the other CPUs are {} busy",
             called(evidence, process),
             say::the_cpus(&own),
             say::percent(waits.value),
@@ -127,7 +127,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .iter()
             .filter_map(|(cpu, _)| cpu.name().parse().ok())
             .collect();
-        // All of its workers: to free one of them leaves the others where they are.
+        // All of its workers: freeing one of them does not help the others.
         let name = |process: &Subject| {
             let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
             name.ok().map(|name| name.value.to_owned())
@@ -157,12 +157,12 @@ fn judge(evidence: &Evidence) -> Judgement {
             _ => finding.turn("cpu.pin_threads", wish),
         };
         findings.push(finding.refuted_by(
-            "the wait stays after it was given all CPUs (taskset -acp, or the cpuset of its group)",
+            "the wait stays after the process got all CPUs (taskset -acp, or the cpuset of its group)",
         ));
     }
     if findings.is_empty() {
         let sentence = format!(
-            "no process that may use a part of the {} waits for it while others are idle",
+            "no process confined to some of the {} waits while others are idle",
             say::count(online.value, "CPU")
         );
         findings.push(

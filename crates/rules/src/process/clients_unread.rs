@@ -1,8 +1,7 @@
 //! `clients-unread`: a process does not read what its clients have sent.
 //!
-//! Data that waits in the receive queue in every sample, and connections that nobody accepts, while the process hardly uses a
-//! CPU: its threads sleep somewhere else. The finding says where, so that the reason can be told: a lock, another server, a
-//! disk, a pause.
+//! Data waits in the receive queue in every sample, or connections are not accepted, while the process hardly uses a CPU: its
+//! threads sleep somewhere else. The finding says where, which shows the reason: a lock, another server, a disk, a pause.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -13,11 +12,11 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const UNREAD: Threshold = Threshold {
     name: "connections with unread data in every sample",
     value: 1.0,
-    origin: "own guess: in one sample a burst, in four a reader that does something else",
+    origin: "own guess: unread data in one sample is a burst, in four samples it is a reader that does something else",
 };
 
 const IDLE: Threshold = Threshold {
-    name: "CPUs that the process uses, below which it is not busy with them",
+    name: "CPUs that the process uses, below which it counts as idle",
     value: 0.50,
     origin: "own guess: half of a thread",
 };
@@ -44,7 +43,7 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     doc: Doc {
         looks_for: "Connections of a listening process with data in the receive queue, or connections in its accept queue, in every sample, while the process uses less than half of a CPU.",
-        hurts: "The clients wait for something that is not work: no CPU, no network and no setting of the kernel is the limit.",
+        hurts: "The clients wait although the process has nothing to compute: no CPU, no network and no kernel setting is the limit.",
         todo: "See where its threads sleep (the finding names the kernel functions) and what they wait for: gdb -batch -ex 'thread apply all bt' -p PID, a thread dump, a log that stopped.",
         wrong: "A process may leave data in the queue on purpose, to slow its clients down (flow control); a client that died may leave its last request there until a timeout.",
         sources: "tcp(7), SIOCINQ; Brendan Gregg, Systems Performance, off-CPU analysis.",
@@ -69,7 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             format!("; its threads: {}", sleeps.value)
         });
         let sentence = format!(
-            "{} does not read what {} have sent, and uses {} of a CPU{place}",
+            "{} leaves data from {} unread and uses {} of a CPU{place}",
             called(evidence, process),
             say::count(number.value, "connection"),
             used.map_or("none".to_owned(), |cpu| say::percent(cpu.value))
@@ -91,7 +90,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(finding.refuted_by("its receive queues are empty in the next window"));
     }
     if findings.is_empty() {
-        let sentence = "no idle process leaves data of its clients unread";
+        let sentence = "no idle process leaves its clients' data unread";
         findings.push(Finding::clear(sentence).cite(samples.reading));
     }
     Ok(findings)

@@ -1,7 +1,7 @@
 //! `connect-unanswered`: connection attempts to another server stay unanswered.
 //!
 //! A SYN without an answer is sent again after 1, 3, 7 s and so on, and the caller hangs in connect(2) for its timeout, two
-//! minutes where none is set. A refusal comes at once; silence means a dead host, a firewall that drops, or a full accept queue.
+//! minutes where none is set. A refusal comes at once; no answer means a dead host, a firewall that drops, or a full accept queue.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -10,7 +10,7 @@ use super::called;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const CONNECTING: Threshold = Threshold {
-    name: "attempts that were there in two samples",
+    name: "connection attempts present in two samples",
     value: 1.0,
     origin: "a handshake takes one round trip; the first retransmission comes after 1 s (RFC 6298)",
 };
@@ -28,10 +28,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[CONNECTING],
     knobs: &[],
     doc: Doc {
-        looks_for: "A socket in state SYN-SENT that is there in two samples of the window, or sockets in that state to one server in most samples, and none in another state.",
+        looks_for: "A socket in state SYN-SENT in two samples of the window, or sockets in that state to one server in most samples, and none in another state.",
         hurts: "The thread or request that connects waits for its timeout, and each retry adds one.",
         todo: "Is the address right and the host up (ip route get, ping)? Does a firewall drop (nft list ruleset, security groups)? Is the accept queue of the peer full (ss -ltn there)? Set a connect timeout of a second.",
-        wrong: "A monitor that probes hosts which are down does so all day; in a window of less than 2 s a long path may need as much.",
+        wrong: "A monitor that probes dead hosts does this all day; in a window of less than 2 s a slow path may look the same.",
         sources: "RFC 6298, RFC 9293; net.ipv4.tcp_syn_retries in Documentation/networking/ip-sysctl.rst.",
     },
     judge,

@@ -23,7 +23,7 @@ const WAITERS: Threshold = Threshold {
 };
 
 const OFTEN: Threshold = Threshold {
-    name: "share of eight samples and more in which so many wait, where most find fewer",
+    name: "share of the samples (eight or more) with that many waiting sessions, if most samples have fewer",
     value: 0.10,
     origin: "measured by `cargo xtask faults --random 38 --seed 505`: a table locked for 21 ms of each 130 took p99 from 0.6 to 22.8 ms",
 };
@@ -41,10 +41,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WAITING, WAITERS, OFTEN],
     knobs: &[],
     doc: Doc {
-        looks_for: "Two and more client sessions of a PostgreSQL server whose process title ends in waiting, in most samples, and that are a quarter of its busy sessions or more; or two and more in a tenth of many samples.",
-        hurts: "Sessions that update the same row run one after the other, whatever the CPUs and disks can do. A forgotten transaction (idle in transaction) stops all that need its rows.",
+        looks_for: "Two or more client sessions of a PostgreSQL server whose process title ends in `waiting` in most samples, and that are a quarter of its busy sessions or more; or two or more in a tenth of many samples.",
+        hurts: "Sessions that update the same row run one after the other, whatever the CPUs and disks can do. A forgotten transaction (idle in transaction) blocks every session that needs its rows.",
         todo: "SELECT pid, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'. Shorten transactions, update hot rows last, batch counters, set idle_in_transaction_session_timeout and lock_timeout.",
-        wrong: "A migration that waits for its table lock, and the sessions behind it, end without action. With update_process_title = off nothing is seen.",
+        wrong: "A migration that waits for its table lock, and the sessions behind it, finish without intervention. With update_process_title = off the rule sees nothing.",
         sources: "PostgreSQL 15, 28.1 Standard Unix Tools, 53.12 pg_locks; ProcSleep of src/backend/storage/lmgr/proc.c.",
     },
     judge,
@@ -67,13 +67,13 @@ fn judge(evidence: &Evidence) -> Judgement {
         let mostly = waiters.value >= WAITERS.value && share.value >= WAITING.value;
         let sentence = match (mostly, often) {
             (true, _) => format!(
-                "{}: {:.0} sessions wait for rows or tables that another session has locked ({} of those busy)",
+                "{}: {:.0} sessions wait for rows or tables that another session has locked ({} of the busy ones)",
                 called(evidence, server),
                 waiters.value,
                 say::percent(share.value)
             ),
             (false, Some(often)) => format!(
-                "{}: two and more sessions wait for rows or tables that another session has locked, in {} of the samples",
+                "{}: two or more sessions wait for rows or tables that another session has locked, in {} of the samples",
                 called(evidence, server),
                 say::percent(often)
             ),

@@ -10,14 +10,14 @@ use super::called;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
-    name: "share of its limit",
+    name: "open descriptors of the process as a share of its limit",
     value: 0.95,
     origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis at 85 % of its limit kept its p99, and lost half of its requests \
         at the limit",
 };
 
 const NEAR: Threshold = Threshold {
-    name: "share of its limit from which on it is near",
+    name: "share of its limit from which on the process is near it",
     value: 0.80,
     origin: "knob rpc.nofile: four fifths",
 };
@@ -43,7 +43,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A process whose open descriptors are 95 % of its limit or more (80 %: watched), or open files of the machine at 90 % of fs.file-max.",
         hurts: "New connections, files and upstream requests fail. Clients connect (the kernel accepts for the process) and get no answer.",
-        todo: "Raise the limit of the running process (rpc.nofile) and of its unit (LimitNOFILE=), or worker_rlimit_nofile, maxclients, ulimit-n. If the number grows without end, it is a leak: ls -l /proc/PID/fd shows of what.",
+        todo: "Raise the limit of the running process (rpc.nofile) and of its unit (LimitNOFILE=), or worker_rlimit_nofile, maxclients, ulimit-n. If the number grows without end, it is a leak: ls -l /proc/PID/fd shows what leaks.",
         wrong: "A program may keep itself at its limit on purpose, such as a proxy with a connection limit derived from it.",
         sources: "accept(2), getrlimit(2); Documentation/admin-guide/sysctl/fs.rst; alloc_fd of fs/file.c, Linux 6.18.",
     },
@@ -90,7 +90,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         } else {
             Finding::watch(process, format!("{who} has opened {used}"))
         };
-        // Room for four times as much; a person who knows of a leak will not raise it at all.
+        // Room for four times as much; against a leak a higher limit does not help.
         let wish = format!("{}:{:.0}", process.name(), limit.value * 4.0);
         findings.push(
             finding
@@ -100,7 +100,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     if findings.is_empty() {
-        let sentence = "no process has opened four fifths of the file descriptors that it may";
+        let sentence = "no process has opened four fifths of its limit of file descriptors";
         findings.push(Finding::clear(sentence).below(most.min(NEAR.value), NEAR.value));
     }
     Ok(findings)

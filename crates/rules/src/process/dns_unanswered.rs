@@ -1,7 +1,7 @@
 //! `dns-unanswered`: DNS queries stay unanswered.
 //!
 //! The resolver of the C library asks the first server of /etc/resolv.conf and waits 5 s before it asks the second. So a dead
-//! first server adds 5 s to each name that is looked up, and a service that looks up names per request stands still.
+//! first server adds 5 s to each lookup, and a service that looks up names per request stalls.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -28,10 +28,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[RESOLVING],
     knobs: &[],
     doc: Doc {
-        looks_for: "A UDP socket connected to port 53 that came within the window and was still there half a second later.",
+        looks_for: "A UDP socket connected to port 53 that was opened within the window and still open half a second later.",
         hurts: "Each lookup takes 5 s and more. Threads that resolve names block meanwhile.",
-        todo: "Ask the server that is named: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd).",
-        wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may have one that comes within the window and stays.",
+        todo: "Query the named server: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd).",
+        wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may open one within the window and keep it.",
         sources: "resolv.conf(5); __res_context_send of resolv/res_send.c, glibc 2.36.",
     },
     judge,
@@ -49,7 +49,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         let server = evidence.words(&keys::DEPENDENCY_RESOLVER, process)?;
         let sentence = format!(
-            "{} waits for the DNS server {}: {} without an answer for half a second and more",
+            "{} waits for the DNS server {}: {} without an answer for half a second or more",
             called(evidence, process),
             server.value,
             say::count(number.value, "query").replace("querys", "queries")

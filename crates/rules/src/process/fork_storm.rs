@@ -1,7 +1,7 @@
 //! `fork-storm`: short-lived processes or threads use the CPUs.
 //!
 //! A process that lives for a millisecond is in no list: top shows idle processes and busy CPUs. The kernel counts every fork in
-//! /proc/stat, and books the CPU time of an ended child on the parent that waits for it. A thread counts as a fork as well.
+//! /proc/stat, and charges the CPU time of an ended child to the parent that waits for it. A thread counts as a fork as well.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity};
@@ -11,7 +11,7 @@ use super::{called, is_service};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const MADE: Threshold = Threshold {
-    name: "processes and threads made per second and CPU, in most parts of the window",
+    name: "processes and threads created per second and CPU, in most parts of the window",
     value: 100.0,
     origin: "measured: parallel builds of Rust crates make 60 to 90; at about 1 ms of CPU time for fork, exec and exit, 10 % of each CPU",
 };
@@ -19,20 +19,20 @@ const MADE: Threshold = Threshold {
 const USED: Threshold = Threshold {
     name: "CPU time of children that ended, as a share of all CPUs",
     value: 0.10,
-    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: children that used 15 % of two CPUs came with a p99 of redis of 3.9 ms \
-        in the place of 0.2",
+    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: next to children that used 15 % of two CPUs redis had a p99 of 3.9 ms \
+        instead of 0.2 ms",
 };
 
 const FULL: Threshold = Threshold {
     name: "share of the CPUs in use, from which on these processes take time from others",
     value: 0.80,
-    origin: "measured by `cargo xtask faults`: redis beside 1,672 forks/s on CPUs that were 58 % busy had a p99 of 0.7 ms in the place of 0.2",
+    origin: "measured by `cargo xtask faults`: redis next to 1,672 forks/s on CPUs that were 58 % busy had a p99 of 0.7 ms instead of 0.2 ms",
 };
 
 const THREADS: Threshold = Threshold {
     name: "the same, where they are threads of a service",
     value: 1000.0,
-    origin: "measured by `cargo xtask faults`: 5,000/s on each of two CPUs took p50 from 0.15 to 3.4 ms; the line is a guess, at some 30 us of CPU time for each",
+    origin: "measured by `cargo xtask faults`: 5,000/s on each of two CPUs took p50 from 0.15 to 3.4 ms; the threshold is a guess, at about 30 us of CPU time for each",
 };
 
 const ENDED: Threshold = Threshold {
@@ -63,10 +63,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[MADE, USED, FULL, THREADS, ENDED],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than 100 processes and threads made per second and CPU in most parts of the window, with ended children that used more than a tenth of all CPUs in most parts of it. Where the CPUs have time to spare, it is only watched. Or more than 1000 per second and CPU, while a service spends a fifth of its CPU time in threads that end.",
-        hurts: "fork, exec, the loader and exit cost about a millisecond of CPU time each, mostly in the kernel, and empty the caches of those who work. A thread costs some 30 us, and each start and end takes a lock of its process (mmap_lock).",
-        todo: "The finding names the parent. Call the program once for many items, use built-ins of the shell, a long-lived worker instead of a process per request (CGI, xargs -n1, health checks by exec, cron each second). Threads: a pool of them instead of some for each request.",
-        wrong: "A build machine does this all day and means it. Children that were never waited for are not counted on any parent.",
+        looks_for: "More than 100 processes and threads created per second and CPU in most parts of the window, with ended children that used more than a tenth of all CPUs in most parts of it. If the CPUs are not full, this is only watched. Or more than 1000 per second and CPU, while a service spends a fifth of its CPU time in threads that end.",
+        hurts: "fork, exec, the loader and exit cost about a millisecond of CPU time each, mostly in the kernel, and evict the caches of working processes. A thread costs about 30 us, and each start and end takes a lock of its process (mmap_lock).",
+        todo: "The finding names the parent. Call the program once for many items, use shell built-ins, or a long-lived worker instead of a process per request (CGI, xargs -n1, health checks by exec, cron each second). For threads: a pool instead of new ones for each request.",
+        wrong: "A build machine does this all day on purpose. Children that no parent waited for are charged to no parent.",
         sources: "proc(5): processes in /proc/stat, cutime and cstime; kernel/exit.c wait_task_zombie, Linux 6.18.",
     },
     judge,
@@ -88,7 +88,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let many = made.lasts(|rate| rate / cpus > MADE.value);
     if let Some((parent, used)) = most.filter(|_| many) {
         let sentence = format!(
-            "{} starts short-lived processes: {} are made on the machine, its ended children used {:.2} CPUs",
+            "{} starts short-lived processes: {} created on the machine, its ended children used {:.2} CPUs",
             called(evidence, parent),
             say::rate(made.value),
             used.value
@@ -104,13 +104,16 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .confidence(Grade::High)
                 .cite(made.reading)
                 .cite(used.reading)
-                .refuted_by("execsnoop shows few processes below it"),
+                .refuted_by("execsnoop shows few child processes of it"),
         ]);
     }
     if let Some(finding) = threads(evidence, &made, cpus) {
         return Ok(vec![finding]);
     }
-    let sentence = format!("{} processes and threads are made", say::rate(made.value));
+    let sentence = format!(
+        "{} processes and threads are created",
+        say::rate(made.value)
+    );
     let clear = Finding::clear(sentence).below((made.value / cpus).min(MADE.value), MADE.value);
     Ok(vec![clear.cite(made.reading)])
 }
@@ -132,7 +135,7 @@ fn threads(evidence: &Evidence, made: &Quantity<'_>, cpus: f64) -> Option<Findin
     });
     let (process, used) = of_a_service.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
     let sentence = format!(
-        "{} starts threads for short work: those that ended used {:.2} CPUs, and the machine makes {} tasks",
+        "{} starts short-lived threads: those that ended used {:.2} CPUs, and the machine creates {} tasks",
         called(evidence, process),
         used.value,
         say::rate(made.value)
@@ -143,6 +146,6 @@ fn threads(evidence: &Evidence, made: &Quantity<'_>, cpus: f64) -> Option<Findin
             .confidence(Grade::Medium)
             .cite(made.reading)
             .cite(used.reading)
-            .refuted_by("its threads keep their numbers: ls /proc/PID/task, twice"),
+            .refuted_by("its thread ids do not change: ls /proc/PID/task, twice"),
     )
 }

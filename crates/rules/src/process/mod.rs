@@ -1,4 +1,4 @@
-//! Processes and their threads as rules meet them: in the words of a socket's owner, and as subjects.
+//! Processes and their threads as rules see them: as the text of a socket's owner, and as subjects.
 
 pub(crate) mod affinity_narrow;
 pub(crate) mod clients_unread;
@@ -24,18 +24,18 @@ pub(crate) mod user_lock;
 use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
 use rungwise_model::keys;
 
-/// Somebody waits for the work of this process: it is the judged one or a child of it, or it answers on a port.
+/// Whether clients may wait for this process: it is the judged one or a child of it, or it answers on a port.
 pub(crate) fn is_service(evidence: &Evidence, pid: &str) -> bool {
     is_judged(evidence, pid) || answers(evidence, pid)
 }
 
-/// The judged process or a child of it: threads are read of these alone.
+/// The judged process or a child of it: threads are read only of these.
 pub(crate) fn is_judged(evidence: &Evidence, pid: &str) -> bool {
     let threads = evidence.each(&keys::SCHED_THREAD_CPU).unwrap_or_default();
     threads.iter().any(|(thread, _)| pid_of(thread) == pid)
 }
 
-/// It has connections to a port that is listened on here, or receives datagrams.
+/// It has connections to a local listening port, or receives datagrams.
 fn answers(evidence: &Evidence, pid: &str) -> bool {
     let process = Subject::new(Kind::Process, pid);
     let waited_for = [&keys::DEPENDENCY_CLIENTS, &keys::PROCESS_UNREAD];
@@ -66,7 +66,8 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
     })
 }
 
-/// The longest wait of a thread for a CPU: of the busiest by the kernel's count, which counts a wait once it is over, or of any by the samples.
+/// The longest wait of a thread for a CPU: of the busiest thread by the kernel's count, which counts a wait once it is over, or
+/// of any thread by the samples.
 pub(crate) fn wait_for_cpu<'e>(evidence: &'e Evidence, process: &Subject) -> Option<Quantity<'e>> {
     let of = |key| evidence.quantity(key, process).ok();
     let counted = of(&keys::PROCESS_BUSIEST_DELAY);
@@ -78,7 +79,7 @@ pub(crate) fn wait_for_cpu<'e>(evidence: &'e Evidence, process: &Subject) -> Opt
     }
 }
 
-/// The longest wait for a CPU, where that is much: more than `line` of the window, or more than `little` of it and of the time that the
+/// The longest wait for a CPU, if it is long: more than `line` of the window, or more than `little` of it and of the time that the
 /// busiest thread had work. A service that works for a tenth of the time and waits as long serves each request twice as late.
 pub(crate) fn waits_for_cpu<'e>(
     evidence: &'e Evidence,
@@ -102,7 +103,7 @@ pub(crate) fn called(evidence: &Evidence, process: &Subject) -> String {
     }
 }
 
-/// The pid in the words of a socket's owner, `nginx 41`; the name may have blanks and digits.
+/// The pid in the text of a socket's owner, `nginx 41`; the name may contain blanks and digits.
 pub(crate) fn owner_pid(owner: &str) -> Option<&str> {
     let word = owner.rsplit(' ').next()?;
     (!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())).then_some(word)
@@ -114,7 +115,7 @@ pub(crate) fn pid_of(thread: &Subject) -> &str {
     name.split_once(':').map_or(name, |(pid, _)| pid)
 }
 
-/// The threads of a process that used CPU, busiest first; none where threads were not looked at.
+/// The threads of a process that used CPU, busiest first; empty if no threads were read.
 pub(crate) fn threads<'e>(evidence: &'e Evidence, pid: &str) -> Vec<(&'e Subject, Quantity<'e>)> {
     let mut threads = evidence.each(&keys::SCHED_THREAD_CPU).unwrap_or_default();
     threads.retain(|(thread, _)| pid_of(thread) == pid);

@@ -24,15 +24,15 @@ const LITTLE: Threshold = Threshold {
 const SOME: Threshold = Threshold {
     name: "share of the window in which its busiest thread waits for a CPU, from which on it is watched",
     value: 0.02,
-    origin: "measured by `cargo xtask faults --random 40 --seed 7001 --layer host`: memcached at nice 12 waited for some 3 % of the time, and its p99 \
-        rose from 0.3 to 25 ms; with as much, others lost nothing",
+    origin: "measured by `cargo xtask faults --random 40 --seed 7001 --layer host`: memcached at nice 12 waited for about 3 % of the time, and its \
+        p99 rose from 0.3 to 25 ms; other services with the same wait lost nothing",
 };
 
 const NICE: Threshold = Threshold {
-    name: "nice value from which on a process is low",
+    name: "nice value from which on a priority counts as low",
     value: 5.0,
-    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis at nice 5 beside a busy process had a p99 of 2.5 ms in the place \
-        of 0.1, at nice 14 one of 75 ms; at 5 a process gets a third of the CPU time of its competitor (kernel/sched/core.c, \
+    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis at nice 5 next to a busy process had a p99 of 2.5 ms instead of \
+        0.1 ms, at nice 14 one of 75 ms; at 5 a process gets a third of the CPU time of its competitor (kernel/sched/core.c, \
         sched_prio_to_weight)",
 };
 
@@ -56,10 +56,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WAITS, LITTLE, SOME, NICE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process that answers on a port, or the judged process with its children, that runs under SCHED_IDLE, SCHED_BATCH or a nice value of 5 and more, and waits for a CPU in more than 10 % of the window, or in more than 5 % of it and for more than half as long as it runs. From 2 % on it is watched.",
+        looks_for: "A process that answers on a port, or the judged process with its children, that runs under SCHED_IDLE, SCHED_BATCH or a nice value of 5 or more, and waits for a CPU in more than 10 % of the window, or in more than 5 % of it and for more than half as long as it runs. From 2 % on it is watched.",
         hurts: "At nice 19 a process gets 1.5 % of a CPU for which one process of normal priority competes; SCHED_IDLE gets less.",
-        todo: "renice -n 0 -p PID and chrt --other -p 0 PID now; Nice= and CPUSchedulingPolicy= of its unit for good.",
-        wrong: "The priority may be intended: a batch service beside one that matters.",
+        todo: "renice -n 0 -p PID and chrt --other -p 0 PID now; Nice= and CPUSchedulingPolicy= of its unit to make it permanent.",
+        wrong: "The priority may be intended: a batch service next to a more important one.",
         sources: "sched(7), setpriority(2), systemd.exec(5); sched_prio_to_weight of kernel/sched/core.c, Linux 6.18.",
     },
     judge,
@@ -107,7 +107,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     if findings.is_empty() {
-        let sentence = "no service of low priority waits for a CPU";
+        let sentence = "no low-priority service waits for a CPU";
         findings.push(Finding::clear(sentence).below(longest, SOME.value));
     }
     Ok(findings)

@@ -16,7 +16,7 @@ const BLOCKED: Threshold = Threshold {
 };
 
 const STUCK: Threshold = Threshold {
-    name: "CPU time in CPUs below which it makes no progress at all",
+    name: "CPU use in CPUs, below which the process makes no progress at all",
     value: 0.001,
     origin: "own guess: less than one tick in ten seconds",
 };
@@ -28,7 +28,7 @@ const WRITES: Threshold = Threshold {
 };
 
 const FROZEN: Threshold = Threshold {
-    name: "times that a thread begins to wait for a frozen file system, from which on it is frozen time and again",
+    name: "times that a thread begins to wait for a frozen file system, from which on it counts as frozen repeatedly",
     value: 2.0,
     origin: "by definition: one may be the snapshot of a backup",
 };
@@ -54,10 +54,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[BLOCKED, STUCK, WRITES, FROZEN],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, a child of it, answers on a port, or makes no progress at all; or a process of which a thread is in state D in a write in a tenth of the samples, or in two samples for a frozen file system (one is watched).",
+        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, is a child of it, answers on a port, or makes no progress at all; or a process with a thread in state D in a write in a tenth of the samples, or in two samples for a frozen file system (one is watched).",
         hurts: "The thread does nothing else meanwhile: in an event loop all clients of the process wait.",
         todo: "See where it waits (/proc/PID/stack, named in the finding): fsync and writes wait for a disk, rpc_wait for NFS, percpu_rwsem_wait or freeze for a frozen file system (fsfreeze -u).",
-        wrong: "A backup or another job that reads a disk all the time is in state D in most samples and does no harm; it is passed over while it progresses.",
+        wrong: "A backup or another job that reads a disk all the time is in state D in most samples and does no harm; it is ignored while it makes progress.",
         sources: "proc(5); Brendan Gregg, Linux Load Averages: Solving the Mystery (2017); Documentation/filesystems, freeze_super of fs/super.c, Linux 6.18.",
     },
     judge,
@@ -99,7 +99,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         if let Ok(used) = used {
             finding = finding.cite(used.reading);
         }
-        findings.push(finding.refuted_by("/proc/PID/stack shows another place each time"));
+        findings.push(finding.refuted_by("/proc/PID/stack shows a different function each time"));
     }
     if findings.is_empty() {
         findings = frozen(evidence);
@@ -109,7 +109,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         let sentence = format!(
-            "no service is stuck: state D in {} of the samples at most",
+            "no service is stuck: at most {} of the samples in state D",
             say::percent(most)
         );
         findings.push(Finding::clear(sentence).below(most, BLOCKED.value));
@@ -117,7 +117,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(findings)
 }
 
-/// Processes that wait for a file system that is frozen time and again.
+/// Processes that wait for a file system that is frozen repeatedly.
 fn frozen(evidence: &Evidence) -> Vec<Finding> {
     let shares = evidence.each(&keys::PROCESS_FREEZES).unwrap_or_default();
     let met = shares
@@ -126,7 +126,7 @@ fn frozen(evidence: &Evidence) -> Vec<Finding> {
         .filter(|(process, _)| is_service(evidence, process.name()));
     let finding = |(process, met): (&Subject, Quantity<'_>)| {
         let sentence = format!(
-            "{} waited for a frozen file system {}: its writes get on only after it is thawed",
+            "{} waited for a frozen file system {}: its writes continue only after a thaw",
             called(evidence, process),
             say::count(met.value, "time")
         );
@@ -146,7 +146,7 @@ fn frozen(evidence: &Evidence) -> Vec<Finding> {
     met.map(finding).collect()
 }
 
-/// Processes that are often held up in a write: by a frozen file system, a journal that commits, too many dirty pages.
+/// Processes that are often blocked in a write: by a frozen file system, a journal that commits, too many dirty pages.
 fn writers(evidence: &Evidence) -> Vec<Finding> {
     let shares = evidence
         .each(&keys::PROCESS_WRITE_BLOCKED)
@@ -154,11 +154,11 @@ fn writers(evidence: &Evidence) -> Vec<Finding> {
     let often = shares
         .into_iter()
         .filter(|(_, share)| share.value >= WRITES.value)
-        // A backup that writes as fast as it can is held up by what it does itself.
+        // A backup that writes as fast as it can is blocked by its own writes.
         .filter(|(process, _)| is_service(evidence, process.name()));
     let finding = |(process, share): (&Subject, Quantity<'_>)| {
         let sentence = format!(
-            "{} is held up in writes to files (state D) in {} of the samples: a frozen file system, its journal, or too many dirty pages",
+            "{} is blocked in writes to files (state D) in {} of the samples: a frozen file system, its journal, or too many dirty pages",
             called(evidence, process),
             say::percent(share.value)
         );

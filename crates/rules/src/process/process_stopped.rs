@@ -1,7 +1,7 @@
 //! `process-stopped`: a process is stopped by a signal.
 //!
 //! SIGSTOP and SIGTSTP stop a process until SIGCONT. Its sockets stay open, the kernel goes on accepting connections and data
-//! for it, and nobody answers. A job that a person stopped in a shell has a terminal; a daemon has none.
+//! for it, and they get no answer. A job stopped in a shell has a terminal; a daemon has none.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -10,7 +10,7 @@ use super::{called, is_service};
 use crate::{Doc, Judgement, Rule, Threshold};
 
 const CHILDREN: Threshold = Threshold {
-    name: "stopped processes that are named one by one",
+    name: "most stopped processes reported one by one",
     value: 4.0,
     origin: "own guess: more of them are one incident",
 };
@@ -33,10 +33,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[CHILDREN],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process in state T in every sample that has no terminal. Of the judged process, its children, and those that answer on a port: in state T in any sample.",
-        hurts: "Connections that belong to it get no answer. Of a service with several workers, a part of the clients hangs and the rest is fast.",
-        todo: "kill -CONT PID, and find out who sent the signal: a supervisor, a batch system, a debugger that left, a script that saves power, cpulimit, which stops a process again and again.",
-        wrong: "A job stopped with Ctrl-Z in a shell is no fault and is passed over, unless it answers on a port.",
+        looks_for: "A process without a terminal that is in state T in every sample. The judged process, its children, and processes that answer on a port: in state T in any sample.",
+        hurts: "Its connections get no answer. If the service has several workers, some clients hang and the rest are fast.",
+        todo: "kill -CONT PID, and find out who sent the signal: a supervisor, a batch system, a debugger that exited, a power-saving script, or cpulimit, which stops a process repeatedly.",
+        wrong: "A job stopped with Ctrl-Z in a shell is no fault and is ignored, unless it answers on a port.",
         sources: "signal(7), proc(5), kill(1).",
     },
     judge,
@@ -63,10 +63,10 @@ fn judge(evidence: &Evidence) -> Judgement {
             let (who, state_of) = (called(evidence, process), state.value);
             let sentence = match state_of {
                 "now and then" => format!(
-                    "{who} is stopped by a signal again and again (state T in some samples): its callers wait that long"
+                    "{who} is repeatedly stopped by a signal (state T in some samples): its clients wait meanwhile"
                 ),
                 _ => format!(
-                    "{who} is stopped by a signal (state T, {state_of}): its callers wait for ever"
+                    "{who} is stopped by a signal (state T, {state_of}): its clients wait forever"
                 ),
             };
             Finding::act(process, sentence)

@@ -72,7 +72,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 format!(", which uses {:.2} CPUs", cpu.value)
             });
             let sentence = format!(
-                "{who} is traced by {}{costs}: each of its system calls waits",
+                "{who} is traced by {}{costs}: each of its system calls waits for the tracer",
                 tracer.value
             );
             let confidence = if works { Grade::High } else { Grade::Medium };

@@ -1,6 +1,6 @@
 //! `realtime-hog`: a real-time process takes a CPU from all others.
 //!
-//! A task under `SCHED_FIFO` or `SCHED_RR` runs before every ordinary task of its CPU for as long as it likes. The kernel keeps 5 %
+//! A task under `SCHED_FIFO` or `SCHED_RR` runs before every ordinary task of its CPU for as long as it wants. The kernel keeps 5 %
 //! for the others (`sched_rt_runtime_us`, or the fair server since Linux 6.8).
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
@@ -31,8 +31,8 @@ const WAITS: Threshold = Threshold {
 const LITTLE: Threshold = Threshold {
     name: "share of the window in which a service waits, where it waits for more than half as long as it runs",
     value: 0.01,
-    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis, which waited for 2.8 % of the window, had a p99 of 1.5 ms in \
-        the place of 0.2",
+    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: redis, which waited for 2.8 % of the window, had a p99 of 1.5 ms \
+        instead of 0.2 ms",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -55,8 +55,8 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[HOGS, SOME, WAITS, LITTLE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than a quarter of a CPU in most parts of the window; from 0.05 CPUs on if a service waits for a CPU in 1 % of the window and half as long as it runs, else it is watched where tasks wait. Threads of the kernel are left out.",
-        hurts: "Ordinary tasks on its CPU wait up to 95 % of the time, and those that were queued there before it started are moved late.",
+        looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than 0.2 CPUs in most parts of the window; from 0.05 CPUs on if a service waits for a CPU in 1 % of the window and half as long as it runs, otherwise it is watched if tasks wait. Kernel threads are excluded.",
+        hurts: "Ordinary tasks on its CPU wait up to 95 % of the time, and tasks queued there before it started migrate late.",
         todo: "Find out why it needs real-time priority: chrt -p PID shows it, chrt --other -p 0 PID ends it. If it needs it, give it a CPU of its own (isolcpus, cpuset) and the service the others.",
         wrong: "On a machine with isolated CPUs, or in audio and telephony, this is intended; without waiting tasks it is only watched.",
         sources: "sched(7); Documentation/scheduler/sched-rt-group.rst; kernel/sched/deadline.c (fair server), Linux 6.18.",

@@ -1,7 +1,7 @@
-//! `service-restarts`: a service starts again and again.
+//! `service-restarts`: a service restarts repeatedly.
 //!
-//! Between an end and the next start no process listens on its port, so its clients are refused, and what was in work is lost. A supervisor that
-//! starts it at once hides it from everybody who looks at a list of processes.
+//! Between an exit and the next start no process listens on its port, so its clients are refused, and requests in progress are lost. A supervisor
+//! that restarts it at once hides the exit from any list of processes.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -9,7 +9,7 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const AGAIN: Threshold = Threshold {
-    name: "times in a window that another socket listens on the port",
+    name: "times in a window that a different socket starts to listen on the port",
     value: 2.0,
     origin: "own guess: one change is a deployment, two in a window of seconds are a loop",
 };
@@ -17,7 +17,7 @@ const AGAIN: Threshold = Threshold {
 const ONCE: Threshold = Threshold {
     name: "the same, from which on it is watched",
     value: 1.0,
-    origin: "by definition: another socket listens than before",
+    origin: "by definition: a different socket listens than before",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -32,9 +32,9 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[AGAIN, ONCE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A TCP address on which another socket listens than before, twice in the window or more, with a time in between in which no socket listened. Once, or without a gap, is watched.",
-        hurts: "Connections are refused in between, requests in work are lost, caches are cold, and a JVM starts without compiled code.",
-        todo: "Find out why it ends: journalctl -u UNIT, the last lines of its log, dmesg for \"Out of memory\" or \"segfault\", coredumpctl, the exit code in `systemctl status` or `kubectl describe pod`.",
+        looks_for: "A TCP address whose listening socket is replaced twice in the window or more, with a gap in which no socket listened. Once, or without a gap, is watched.",
+        hurts: "Connections are refused in between, requests in progress are lost, caches are cold, and a JVM starts without compiled code.",
+        todo: "Find out why it exits: journalctl -u UNIT, the last lines of its log, dmesg for \"Out of memory\" or \"segfault\", coredumpctl, the exit code in `systemctl status` or `kubectl describe pod`.",
         wrong: "A deployment or a restart on purpose is one change. A reload in which the next process takes over the port (SO_REUSEPORT) is a change without a gap. A program that opens a port for each job, as passive FTP does, rarely gets the same port twice.",
         sources: "inet_csk_listen_start of net/ipv4/inet_connection_sock.c, Linux 6.18; systemd.service(5), Restart=.",
     },
@@ -72,7 +72,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             String::new()
         };
         let sentence =
-            format!("the service on {number} started again{often} in the window{who}{refused}");
+            format!("the service on {number} restarted{often} in the window{who}{refused}");
         // Once is a deployment, and without a gap one process hands over to the next.
         let finding = if again && !refused.is_empty() {
             Finding::act(port, sentence).severity(Grade::High)
@@ -83,7 +83,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .confidence(Grade::High)
             .cite(times.reading)
             .refuted_by(
-                "the process on the port has the start time that it had an hour ago (ps -o lstart)",
+                "the process on the port has had the same start time for an hour (ps -o lstart)",
             );
         findings.push(match gap {
             Some(gap) => finding.cite(gap.reading),
@@ -91,7 +91,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         });
     }
     if findings.is_empty() {
-        let clear = Finding::clear("every TCP port kept the socket that listens on it");
+        let clear = Finding::clear("every TCP port kept its listening socket");
         findings.push(clear.below(0.0, AGAIN.value));
     }
     Ok(findings)

@@ -1,4 +1,4 @@
-//! `tasks-full`: the machine has nearly as many processes and threads as it may.
+//! `tasks-full`: the machine is near its limit of processes and threads.
 //!
 //! A process that ended stays as a zombie until its parent waits for it. A parent that never does fills the table of pids.
 use rungwise_model::check::{Finding, Grade};
@@ -15,15 +15,15 @@ const FULL: Threshold = Threshold {
 };
 
 const ZOMBIES: Threshold = Threshold {
-    name: "ended children of one process that it has not waited for",
+    name: "zombie children of one process",
     value: 100.0,
-    origin: "own guess: a few are a moment, a hundred are a parent that never waits",
+    origin: "own guess: a few are transient, a hundred mean a parent that never waits",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "tasks-full",
     topic: "process",
-    summary: "the machine has nearly as many processes and threads as it may",
+    summary: "the machine is near its limit of processes and threads",
     needs: &[
         &keys::PROCESS_ZOMBIES,
         &keys::SCHED_PROCESS_NAME,
@@ -33,9 +33,9 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     doc: Doc {
         looks_for: "Processes and threads of the machine at 80 % of the smaller of kernel.pid_max and kernel.threads-max, or a process with a hundred zombie children.",
-        hurts: "At the limit fork and pthread_create fail with EAGAIN for everybody: no login, no new worker, no health check.",
-        todo: "Find who makes them: ps -eLo pid,comm --no-headers | sort | uniq -c. Zombies vanish with their parent, or when it handles SIGCHLD; in a container run an init (docker run --init).",
-        wrong: "In a container the limit of its group (pids.max) comes first; that is another rule's.",
+        hurts: "At the limit fork and pthread_create fail with EAGAIN for every user: no login, no new worker, no health check.",
+        todo: "Find the program that creates them: ps -eLo pid,comm --no-headers | sort | uniq -c. Zombies vanish with their parent, or when it handles SIGCHLD; in a container run an init (docker run --init).",
+        wrong: "In a container the limit of its group (pids.max) comes first; rule cgroup-pids-limit covers it.",
         sources: "fork(2), wait(2), proc(5); Documentation/admin-guide/sysctl/kernel.rst.",
     },
     judge,
@@ -51,14 +51,14 @@ fn judge(evidence: &Evidence) -> Judgement {
     let whose = most.map(|(parent, number)| {
         let who = called(evidence, parent);
         format!(
-            "{who} has not waited for {:.0} children that ended",
+            "{who} has {:.0} zombie children that it has not waited for",
             number.value
         )
     });
     if share.value > FULL.value {
         let more = whose.map_or_else(String::new, |whose| format!("; {whose}"));
         let sentence = format!(
-            "the machine has {} of the processes and threads that it may have{more}",
+            "processes and threads are at {} of the machine's limit{more}",
             say::percent(share.value)
         );
         return Ok(vec![
@@ -66,7 +66,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .severity(Grade::High)
                 .confidence(Grade::High)
                 .cite(share.reading)
-                .refuted_by("fork succeeds with as many tasks again"),
+                .refuted_by("fork still succeeds with twice as many tasks"),
         ]);
     }
     if let (Some(whose), Some((parent, number))) = (whose, most) {
@@ -79,7 +79,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         ]);
     }
     let sentence = format!(
-        "the machine has {} of the tasks that it may have",
+        "processes and threads are at {} of the machine's limit",
         say::percent(share.value)
     );
     Ok(vec![

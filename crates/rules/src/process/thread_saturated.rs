@@ -1,8 +1,8 @@
 //! `thread-saturated`: one thread of a service uses a whole CPU.
 //!
-//! A redis, a haproxy with one thread, an nginx with one worker: the limit of such a service is one core, however many the
-//! machine has, and the mean over all CPUs hides it. The thread is known for processes of one thread, for processes that use
-//! most of a CPU, and for the judged process with its children.
+//! Redis, haproxy with one thread, nginx with one worker: the limit of such a service is one core, however many the machine
+//! has, and the mean over all CPUs hides it. The thread is known for processes of one thread, for processes that use most of a
+//! CPU, and for the judged process with its children.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -23,7 +23,7 @@ const WAITS: Threshold = Threshold {
 };
 
 const ALL: Threshold = Threshold {
-    name: "share of all CPUs that the service uses, above which it is not held up by one thread",
+    name: "share of all CPUs that the service uses, above which one thread is not its limit",
     value: 0.85,
     origin: "rule runq-delay: the CPUs are full",
 };

@@ -1,7 +1,7 @@
-//! `threads-grow`: a process makes more and more threads.
+//! `threads-grow`: a process keeps creating threads.
 //!
-//! A thread per request needs as many threads as requests are open. When answers get slow the number explodes, and with it
-//! memory, context switches and the wait for locks; the limit of pids ends it.
+//! A thread per request needs as many threads as requests are open. When replies get slow the number explodes, and with it
+//! memory, context switches and the wait for locks, until the pids limit stops it.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -16,7 +16,7 @@ const ADDED: Threshold = Threshold {
 };
 
 const MANY: Threshold = Threshold {
-    name: "threads per CPU from which on more of them only wait",
+    name: "threads per CPU above which more of them only wait",
     value: 64.0,
     origin: "own guess: far above what pools are sized to",
 };
@@ -24,7 +24,7 @@ const MANY: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "threads-grow",
     topic: "process",
-    summary: "a process makes more and more threads",
+    summary: "a process keeps creating threads",
     needs: &[
         &keys::CPU_ONLINE,
         &keys::DEPENDENCY_CLIENTS,
@@ -40,10 +40,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[ADDED, MANY],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process with more than 64 threads per CPU that added more than 30 % of them within the window and made some in every part of it.",
-        hurts: "Each thread takes a stack and time of the scheduler, and more threads wait for the same locks. At the limit of the group (pids.max), of the user or of the machine the service fails.",
-        todo: "Bound the pool and queue in front of it; look for what made the answers slow (upstream-slow, user-lock).",
-        wrong: "A process that has just started makes its pool; one that answers on no port is only watched.",
+        looks_for: "A process with more than 64 threads per CPU that added more than 30 % of them within the window and created some in every part of it.",
+        hurts: "Each thread takes a stack and scheduler time, and more threads wait for the same locks. At the limit of the group (pids.max), of the user or of the machine the service fails.",
+        todo: "Bound the pool and queue in front of it; find what made the replies slow (upstream-slow, user-lock).",
+        wrong: "A process that has just started creates its pool; one that answers on no port is only watched.",
         sources: "pthread_create(3), EAGAIN; kernel.threads-max in Documentation/admin-guide/sysctl/kernel.rst; cgroup-v2.rst, pids.",
     },
     judge,
@@ -65,7 +65,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         }
         let sentence = format!(
-            "{} makes more and more threads: {:.0} more within the window, {:.0} now",
+            "{} keeps creating threads: {:.0} more within the window, {:.0} now",
             called(evidence, process),
             added.value,
             threads.value
@@ -84,7 +84,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         let sentence = format!(
-            "no process with many threads makes many more ({} at most)",
+            "no process with many threads creates many more ({} at most)",
             say::percent(fastest)
         );
         findings.push(

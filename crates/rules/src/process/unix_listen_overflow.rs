@@ -1,7 +1,7 @@
-//! `unix-listen-overflow`: connections find the queue of a Unix socket full.
+//! `unix-listen-overflow`: the accept queue of a Unix socket is full.
 //!
-//! A proxy that reaches its application by a Unix socket, as nginx reaches PHP-FPM or Gunicorn, gets EAGAIN at once where the queue is full
-//! and answers 502; a caller that blocks sleeps. The kernel counts neither (`unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18).
+//! A proxy that reaches its application by a Unix socket, as nginx reaches PHP-FPM or Gunicorn, gets EAGAIN at once if the queue is full and
+//! answers 502; a caller that blocks sleeps. The kernel counts neither (`unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18).
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
@@ -17,21 +17,21 @@ const FULL: Threshold = Threshold {
 };
 
 const PILE: Threshold = Threshold {
-    name: "connections that wait to be accepted, mean, from which on the acceptor is late",
+    name: "mean number of connections that wait to be accepted, from which on the acceptor is slow",
     value: 1.0,
     origin: "by definition: one waits at any time",
 };
 
 const MOVES: Threshold = Threshold {
-    name: "times in the window that the queue held other connections than before",
+    name: "times in the window that the connections in the queue changed",
     value: 2.0,
     origin: "by definition: connections come and go",
 };
 
 const LEFT: Threshold = Threshold {
-    name: "connections that wait in a queue that does not change, from which on its acceptor hangs",
+    name: "connections in a queue that does not change, from which on its acceptor counts as hung",
     value: 2.0,
-    origin: "own guess: one may be left over from a program that checked whether the socket is there",
+    origin: "own guess: one may be left over from a program that checked whether the socket exists",
 };
 
 /// `unix-listen-overflow`
@@ -49,10 +49,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[FULL, PILE, MOVES, LEFT],
     knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
     doc: Doc {
-        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 2 % of the samples while others come and go. One connection and more on average is watched, and so are two in a queue that does not change.",
-        hurts: "A caller that does not block, such as nginx, gets EAGAIN and answers 502 at once; all others wait. Nothing is counted, and the application sees nothing of it.",
-        todo: "If the application keeps up otherwise, a longer queue for bursts: listen.backlog of PHP-FPM, --backlog of Gunicorn, listen of uWSGI, and net.core.somaxconn, whichever is smaller. A queue that stays full needs more workers or faster ones.",
-        wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. A queue that never changes is only watched: connections that were left there look the same as an acceptor that hangs. The queue is sampled, so a burst of milliseconds may pass between two samples.",
+        looks_for: "A listening Unix socket with more connections in its queue than its backlog in 2 % of the samples, while connections come and go. One connection or more on average is watched, and so are two in a queue that does not change.",
+        hurts: "A caller that does not block, such as nginx, gets EAGAIN and answers 502 at once; all others wait. No counter records it, and the application does not notice.",
+        todo: "If the application keeps up otherwise, lengthen the queue for bursts: listen.backlog of PHP-FPM, --backlog of Gunicorn, listen of uWSGI, and net.core.somaxconn, whichever is smaller. A queue that stays full needs more workers or faster ones.",
+        wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. A queue that never changes is only watched: abandoned connections look the same as a hung acceptor. The queue is sampled, so a burst of milliseconds may pass between two samples.",
         sources: "unix_stream_connect and unix_recvq_full of net/unix/af_unix.c, Linux 6.18; unix(7), listen(2); php-fpm.conf, listen.backlog.",
     },
     judge,
@@ -89,7 +89,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         let finding = if overflows {
             let sentence = format!(
-                "the accept queue of {}{whose} (backlog {}) is full in {} of the samples: callers that do not block, such as nginx, fail with EAGAIN",
+                "the accept queue of {}{whose} (backlog {}) is full in {} of the samples: non-blocking callers, such as nginx, fail with EAGAIN",
                 socket.name(),
                 say::whole(backlog.value),
                 say::percent(share.value)

@@ -1,7 +1,7 @@
 //! `upstream-pool-full`: requests of clients wait because all connections to a server are in use.
 //!
 //! Each connection to the server has a request open, and more requests of clients are open than were passed on: they wait in
-//! the process for a connection. The kernel counts nothing of it; both sides of the sockets show it.
+//! the process for a connection. The kernel does not count this; both sides of the sockets show it.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
@@ -12,11 +12,11 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const FULL: Threshold = Threshold {
     name: "share of the samples in which all connections to the server have a request open",
     value: 0.20,
-    origin: "own guess: the wait of one request in five",
+    origin: "own guess: one request in five waits",
 };
 
 const ALWAYS: Threshold = Threshold {
-    name: "share from which on there is no sample with a free connection to compare with",
+    name: "share above which too few samples have a free connection to compare with",
     value: 0.90,
     origin: "own guess: three of 25 samples are too few to compare with",
 };
@@ -28,7 +28,7 @@ const QUEUE: Threshold = Threshold {
 };
 
 const BUSY: Threshold = Threshold {
-    name: "share of a CPU that its busiest thread uses, above which its clients may wait for its own work",
+    name: "share of a CPU that the busiest thread of the process uses, above which its clients may wait for its own work",
     value: 0.80,
     origin: "rule thread-saturated",
 };
@@ -51,9 +51,9 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     doc: Doc {
         looks_for: "A process with clients whose connections to another server all have a request open in a fifth of the samples or more, while more client requests are open than were passed on: one or more on average, and fewer than half as many while a connection is free.",
-        hurts: "Requests queue in front of the pool. The server may be idle: its answer time is not the answer time that clients see.",
-        todo: "Make the pool large enough for rate times answer time, and some more (maxconn of HAProxy, keepalive of nginx, maximumPoolSize of HikariCP, max_connections on the other side). If the server is at its limit, a larger pool only moves the queue there: check it first.",
-        wrong: "A process that works on requests before it asks its server has open requests of its own; it has them while a connection is free as well. A limit may protect the server on purpose.",
+        hurts: "Requests queue in front of the pool. The server may be idle: its response time is not the response time that clients see.",
+        todo: "Make the pool larger than rate times response time (maxconn of HAProxy, keepalive of nginx, maximumPoolSize of HikariCP, max_connections on the other side). If the server is at its limit, a larger pool only moves the queue there: check it first.",
+        wrong: "A process that works on requests before it calls its server has open requests of its own, but has them while a connection is free as well. A limit may protect the server on purpose.",
         sources: "tcp_get_info of net/ipv4/tcp.c, Linux 6.18; Little's law; HikariCP, About Pool Sizing.",
     },
     judge,

@@ -1,4 +1,4 @@
-//! `upstream-slow`: a server that the service depends on answers late.
+//! `upstream-slow`: a server that the service depends on responds slowly.
 //!
 //! A proxy or an application that waits for its database looks idle and healthy, while its clients wait. On its connections to the
 //! server the last data went out and nothing came back; on its client connections it is the other way round.
@@ -12,7 +12,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const LATE: Threshold = Threshold {
     name: "median time for which requests to the server have been open",
     value: 0.02,
-    origin: "forty times a request to a local service; taken at random instants, a request that takes 40 ms has been open for 20 ms",
+    origin: "forty times a request to a local service; sampled at random instants, a request that takes 40 ms has been open for 20 ms",
 };
 
 const LONG: Threshold = Threshold {
@@ -22,13 +22,13 @@ const LONG: Threshold = Threshold {
 };
 
 const BUSY: Threshold = Threshold {
-    name: "CPUs that the service uses itself, above which it may be late on its own",
+    name: "CPUs that the service uses itself, above which it may be the slow one",
     value: 0.80,
     origin: "rule thread-saturated",
 };
 
 const ANSWER: Threshold = Threshold {
-    name: "mean answer time from which on they are reported",
+    name: "mean response time from which on it is reported",
     value: 0.001,
     origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: an upstream that took 0.8 ms for each request took p99 of haproxy from \
         1.0 to 6.6 ms, and one that took 6 ms to 11.7 ms",
@@ -37,7 +37,7 @@ const ANSWER: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "upstream-slow",
     topic: "process",
-    summary: "a server that the service depends on answers late",
+    summary: "a server that the service depends on responds slowly",
     needs: &[
         &keys::DEPENDENCY_ANSWER,
         &keys::DEPENDENCY_ANSWER_OF,
@@ -59,9 +59,9 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LATE, LONG, BUSY, ANSWER],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process with client connections whose requests are unanswered for more than 20 ms, and with requests to another server that are as late, in most samples, while the process itself uses little CPU. Answers that take 2 ms and more on average are watched.",
-        hurts: "The answer time of the dependency is the answer time of the service, and each open request holds a worker, a connection and memory.",
-        todo: "Look at the server that is named: run rungwise check there. Until it is cured: timeouts, fewer retries, a cache, a pool large enough for rate times answer time.",
+        looks_for: "A process with client requests unanswered for more than 20 ms, and with requests to another server unanswered for as long, in most samples, while the process itself uses little CPU. Mean response times of 1 ms or more are watched.",
+        hurts: "The response time of the dependency adds to that of the service, and each open request holds a worker, a connection and memory.",
+        todo: "Run `rungwise check` on the named server. Until it is fixed: timeouts, fewer retries, a cache, a pool large enough for rate times response time.",
         wrong: "Long polling, server-sent events and idle WebSockets hold requests on purpose: from 5 s on it is only watched. A client that pipelines may leave a request open for long.",
         sources: "tcp_get_info of net/ipv4/tcp.c (tcpi_last_data_sent, tcpi_last_data_recv), Linux 6.18; Little's law.",
     },
@@ -132,7 +132,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             finding
                 .cite(requests.reading)
                 .cite(wait.reading)
-                .refuted_by("the server's own log shows short answer times"),
+                .refuted_by("the server's own log shows short response times"),
         );
     }
     if findings.is_empty() {
@@ -140,7 +140,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         let sentence = format!(
-            "no service waits for another server (open requests of {} samples)",
+            "no service waits for another server (open requests in {} samples)",
             say::whole(samples.value)
         );
         findings.push(
@@ -152,7 +152,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(findings)
 }
 
-/// Answers that take a while, and not so long that they are open at a look. Whether that is slow is known by who knows the server.
+/// Responses that take a while, but not so long that they are open in a sample. Only someone who knows the server can say whether that is slow.
 fn answers(evidence: &Evidence) -> Vec<Finding> {
     let each = evidence.each(&keys::DEPENDENCY_ANSWER).unwrap_or_default();
     let told = each.into_iter().filter_map(|(process, answer)| {
@@ -161,7 +161,7 @@ fn answers(evidence: &Evidence) -> Vec<Finding> {
             return None;
         }
         let sentence = format!(
-            "{} gets its answers from {} in {:.0} ms (mean): slow, if that server can answer faster",
+            "{}: responses from {} take {:.0} ms (mean), slow if that server can respond faster",
             called(evidence, process),
             server.value,
             answer.value * 1000.0
@@ -170,7 +170,7 @@ fn answers(evidence: &Evidence) -> Vec<Finding> {
             Finding::watch(process, sentence)
                 .severity(Grade::Low)
                 .cite(answer.reading)
-                .refuted_by("the server answers others as late when nothing is wrong"),
+                .refuted_by("the server is as slow for others when nothing is wrong"),
         )
     });
     told.collect()

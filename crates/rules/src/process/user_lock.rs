@@ -17,7 +17,7 @@ const WAITERS: Threshold = Threshold {
 };
 
 const MOVING: Threshold = Threshold {
-    name: "share of the waiting threads that ran since the sample before",
+    name: "share of the waiting threads that ran since the previous sample",
     value: 0.50,
     origin: "own guess: threads of an idle pool that queue for accept do not run at all",
 };
@@ -29,9 +29,9 @@ const SHORT: Threshold = Threshold {
 };
 
 const OFTEN: Threshold = Threshold {
-    name: "share of eight samples and more in which so many wait, where most find fewer: watched",
+    name: "share of the samples (eight or more) with that many waiting threads, if most samples have fewer: watched",
     value: 0.20,
-    origin: "own guess: the slowest fifth of the requests meets it",
+    origin: "own guess: it affects the slowest fifth of the requests",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -56,10 +56,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WAITERS, MOVING, SHORT, OFTEN],
     knobs: &[],
     doc: Doc {
-        looks_for: "Two threads and more of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two and more in a fifth of many samples are watched.",
+        looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two or more in a fifth of many samples are watched.",
         hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",
-        todo: "Find the lock: perf trace -e futex, gdb -batch -ex 'thread apply all bt' -p PID, or the futex address of the finding. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
-        wrong: "A pool whose idle threads queue on one mutex for the next request waits the same way; these do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not seen: for a JVM take thread dumps.",
+        todo: "Find the lock: perf trace -e futex, gdb -batch -ex 'thread apply all bt' -p PID, or the futex address in the finding. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
+        wrong: "A pool whose idle threads queue on one mutex for the next request looks the same, but those threads do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not detected: for a JVM take thread dumps.",
         sources: "futex(2); Ulrich Drepper, Futexes Are Tricky (2011); sysdeps/nptl/lowlevellock.h of glibc 2.36.",
     },
     judge,
@@ -105,7 +105,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             Some(often) => Finding::watch(
                 process,
                 format!(
-                    "{name}: two and more{of} threads wait for one lock of the program in {} of the samples (the CPUs are {busy_share} busy)",
+                    "{name}: two or more{of} threads wait for one lock of the program in {} of the samples (the CPUs are {busy_share} busy)",
                     say::percent(often)
                 ),
             )
@@ -129,7 +129,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         let sentence = format!(
-            "at most {} waits for a lock that moves",
+            "no lock delays a service: at most {} waiting for one",
             say::count(most, "thread")
         );
         findings.push(Finding::clear(sentence).cite(busy.reading));

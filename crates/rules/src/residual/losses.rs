@@ -1,4 +1,4 @@
-//! Which counters of losses are worth a finding: how much is lost, and whose business it is.
+//! Which loss counters are worth a finding: how much is lost, and which rules cover it.
 
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
@@ -13,18 +13,18 @@ pub(crate) const SHARE: Threshold = Threshold {
 };
 
 pub(crate) const MUCH: Threshold = Threshold {
-    name: "share of the traffic that is much, whatever the rules of the counter say",
+    name: "share of the traffic that is reported whatever the rules of the counter find",
     value: 0.05,
     origin: "own guess: at 5 % a loss has a noticeable cost",
 };
 
 pub(crate) const RATE: Threshold = Threshold {
-    name: "losses per second that are worth a word",
+    name: "losses per second from which on they are reported",
     value: 1.0,
-    origin: "own guess: fewer are events of an ordinary network",
+    origin: "own guess: fewer are normal in any network",
 };
 
-/// The counter says that much was lost; one that rules answer for, where one of them says so or it is very much.
+/// Whether the counter shows a loss worth a finding; a counter covered by rules does if one of them fires or the loss is very large.
 pub(crate) fn is_a_loss(evidence: &Evidence, counter: &Subject) -> bool {
     let value = |key| {
         evidence

@@ -1,6 +1,6 @@
-//! What is saturated, waited for or lost, and no other rule explains: a finding of its own, so that nothing is passed over.
+//! Saturation, waits and losses that no other rule explains: a finding of their own, so that nothing is missed.
 //!
-//! These rules look for effects. Each asks the rules that know causes first, by the table of [`crate::resources`].
+//! These rules look for effects. Each first evaluates the rules that know causes, as the table of [`crate::resources`] lists them.
 
 mod losses;
 pub(crate) mod resource_saturated;
@@ -15,7 +15,7 @@ use crate::resources::{self, High, Means};
 
 pub(crate) use losses::is_a_loss;
 
-/// What a residual rule looks for; none for another rule.
+/// What a residual rule looks for; `None` for any other rule.
 pub(crate) fn means_of(rule: &str) -> Option<Means> {
     let all = [
         (&resource_saturated::RULE, Means::Full),
@@ -26,14 +26,14 @@ pub(crate) fn means_of(rule: &str) -> Option<Means> {
         .find_map(|(known, means)| (known.id == rule).then_some(means))
 }
 
-/// What is high in this sense and unexplained.
+/// All unexplained high readings of this meaning.
 fn unexplained(evidence: &Evidence, means: Means) -> Vec<High<'_>> {
     let mut all = resources::high(evidence);
     all.retain(|high| high.gauge.means == means && high.explained_by.is_none());
     all
 }
 
-/// The finding that nothing is left unexplained, with what was looked at; or why hardly anything was.
+/// The finding that nothing is unexplained; or what is missing if none of the gauges was read.
 fn clear(evidence: &Evidence, means: Means, sentence: &str) -> Result<Vec<Finding>, Missing> {
     let gauges = || {
         let rows = resources::ROWS.iter();
@@ -50,7 +50,7 @@ fn clear(evidence: &Evidence, means: Means, sentence: &str) -> Result<Vec<Findin
     Ok(vec![Finding::clear(sentence.to_owned())])
 }
 
-/// Who used the CPU time: `most by rustc 812 (1.20 CPUs), cc1 813 (0.50 CPUs)`; of what is unknown, that it is not.
+/// Which processes used the CPU time: `mostly rustc 812 (1.20 CPUs), cc1 813 (0.50 CPUs)`, or that they are unknown.
 fn busiest(evidence: &Evidence) -> String {
     /// So many are named.
     const NAMED: usize = 3;
@@ -71,10 +71,10 @@ fn busiest(evidence: &Evidence) -> String {
         .each(&keys::CPU_BUSY)
         .map_or(0.0, |cpus| cpus.iter().map(|(_, share)| share.value).sum());
     if named.is_empty() {
-        "used by short-lived or many small processes".to_owned()
+        "used by many small or short-lived processes".to_owned()
     } else if used > busy / 2.0 {
-        format!("most by {named}")
+        format!("mostly {named}")
     } else {
-        format!("{named}; the rest by short-lived or many small processes")
+        format!("{named}; the rest by many small or short-lived processes")
     }
 }

@@ -1,4 +1,4 @@
-//! `resource-saturated`: a resource is used up, and no rule says why.
+//! `resource-saturated`: a resource is saturated, and no rule explains it.
 //!
 //! The first question of the USE method: what is full limits the service, whatever filled it.
 
@@ -29,7 +29,7 @@ const LITTLE: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "resource-saturated",
     topic: "residual",
-    summary: "a resource is used up, and no other rule explains it",
+    summary: "a resource is saturated, and no other rule explains it",
     needs: &[
         &keys::CONNTRACK_USE,
         &keys::CPU_BUSY,
@@ -62,12 +62,12 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WAITS, LITTLE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A resource beyond its line in the table of resources, in every part of the window, where none of the rules \
-            that know causes of it speaks: CPUs, memory, disks, links, ports, tables of the kernel.",
-        hurts: "What is used up is the limit: every further request waits or is refused.",
-        todo: "The finding names the resource and, where it is known, who uses it. Look there: give the user less work, move it \
-            elsewhere, or add to the resource. No setting of the kernel is known to help, or a rule would have named it.",
-        wrong: "A batch job is meant to use up what is there, and harms no service where none runs beside it. A full disk queue \
+        looks_for: "A resource beyond its threshold in the resource table, in every part of the window, while none of the rules \
+            that know its causes fires: CPUs, memory, disks, links, ports, kernel tables.",
+        hurts: "A saturated resource is the limit: every further request waits or is refused.",
+        todo: "The finding names the resource and, if known, the processes that use it. Give them less work, move them \
+            elsewhere, or add capacity. No kernel setting is known to help, or a rule would have named it.",
+        wrong: "A batch job is meant to use all there is, and does no harm where no service runs next to it. A full disk queue \
             of a device that works on many requests at once may have room left.",
         sources: "Brendan Gregg, \"The USE Method\", brendangregg.com/usemethod.html.",
     },
@@ -80,7 +80,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         return clear(
             evidence,
             Means::Full,
-            "no resource is used up without a rule that explains it",
+            "no resource is saturated without a rule that explains it",
         );
     }
     Ok(full
@@ -97,7 +97,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         _ => format!(" ({})", high.subject),
     };
     let left = if high.gauge.falls { " left" } else { "" };
-    let mut sentence = format!("{title} used up: {value}{left}{place}");
+    let mut sentence = format!("{title} saturated: {value}{left}{place}");
     if high.row.id == "cpus" {
         let _ = write!(sentence, "; {}", busiest(evidence));
     }
@@ -112,11 +112,11 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         .confidence(Grade::Medium)
         .cite(high.reading)
         .refuted_by(
-            "the service is as fast while the resource is used up as without its other users",
+            "the service is as fast while the resource is saturated as without its other users",
         )
 }
 
-/// Full CPUs harm nobody where the services of the machine still get one at once: what fills them has a lower priority, or yields.
+/// Full CPUs do no harm if the services of the machine still get one at once: the work that fills them has a lower priority, or yields.
 fn unharmed(evidence: &Evidence) -> Option<String> {
     let delays = evidence.each(&keys::PROCESS_BUSIEST_DELAY).ok()?;
     let services: Vec<_> = delays

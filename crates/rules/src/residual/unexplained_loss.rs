@@ -1,7 +1,7 @@
-//! `unexplained-loss`: packets, segments or connections are lost, and no rule says why.
+//! `unexplained-loss`: packets, segments or connections are lost, and no rule explains it.
 //!
-//! Every counter of the kernel that stands for a loss is read (probe `proc-net-losses`); those that no rule answers for are
-//! judged here by their share of the traffic.
+//! The probe `proc-net-losses` reads every loss counter of the kernel; those that no rule covers are judged here by their
+//! share of the traffic.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Quantity};
@@ -34,14 +34,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, MUCH, RATE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A counter of losses or failures that grew by at least one per second and by at least 0.5 % of the traffic which \
-            passes there, and that no rule answers for. A counter that rules answer for is told where it is 5 % or more of the \
-            traffic and none of them speaks. The losses of devices, backlogs and queues count as well.",
+        looks_for: "A counter of losses or failures that grew by at least one per second and by at least 0.5 % of the traffic there, \
+            and that no rule covers. A counter that rules cover is reported if it is 5 % or more of the traffic and none of them \
+            fires. The losses of devices, backlogs and queues count as well.",
         hurts: "Lost data is requested again after a timeout, or never answered.",
-        todo: "The finding names the counter and what it counts. Its place in the kernel says which stage refuses: \
+        todo: "The finding names the counter and what it counts. Its place in the kernel shows which stage drops: \
             Documentation/networking/snmp_counter.rst.",
-        wrong: "A scanner, a misconfigured peer or a health check makes errors that harm nobody. Errors of a device in another \
-            network namespace are not seen here.",
+        wrong: "A scanner, a misconfigured peer or a health check causes errors that do no harm. Errors of a device in another \
+            network namespace are not visible here.",
         sources: "Documentation/networking/snmp_counter.rst; net/ipv4/proc.c of Linux 6.18; RFC 2863 (ifInErrors, ifOutDiscards).",
     },
     judge,
@@ -55,13 +55,13 @@ fn judge(evidence: &Evidence) -> Judgement {
         return clear(
             evidence,
             Means::Lost,
-            "no counter of losses grew much without a rule that explains it",
+            "no loss counter grew much without a rule that explains it",
         );
     }
     Ok(lost.iter().map(|high| finding(evidence, high)).collect())
 }
 
-/// How much was lost: of a counter its rate, of another reading itself.
+/// How much was lost: for a counter its rate, for any other reading its value.
 fn rate<'a>(evidence: &'a Evidence, high: &High<'a>) -> Quantity<'a> {
     let own = Quantity {
         value: high.value,
@@ -105,7 +105,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         say::percent(share),
         high.subject.name()
     );
-    // Frames that nobody on this host asked for count as dropped as well, and proxies close by a reset to leave no TIME_WAIT.
+    // Frames that no program on this host wants count as dropped as well, and proxies close by a reset to leave no TIME_WAIT.
     let name = high.subject.name();
     let unwanted = name.ends_with(":rx_dropped") || name == "Tcp:EstabResets";
     let finding = if share >= MUCH.value && !unwanted {
@@ -120,7 +120,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         .refuted_by("clients see no timeout and no error while the counter grows")
 }
 
-/// What the counter counts, as the probe wrote it in brackets.
+/// What the counter counts, as the probe wrote it in parentheses.
 fn meaning(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once('(')?;
     let (meaning, _) = rest.split_once(')')?;

@@ -1,4 +1,4 @@
-//! `unexplained-wait`: something waits for a resource, and no rule says why.
+//! `unexplained-wait`: tasks wait for a resource, and no rule explains it.
 
 use std::fmt::Write as _;
 
@@ -40,11 +40,11 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[],
     knobs: &[],
     doc: Doc {
-        looks_for: "Waiting beyond its line in the table of resources, in every part of the window, where none of the rules that \
-            know causes of it speaks: for CPUs, memory, disks, quotas, locks of the kernel, and requests of clients that nobody works on.",
+        looks_for: "Waiting beyond its threshold in the resource table, in every part of the window, while none of the rules that know its \
+            causes fires: for CPUs, memory, disks, quotas, kernel locks, and client requests that no thread works on.",
         hurts: "A thread that waits answers no requests. The wait is added to every request that the thread serves.",
-        todo: "The finding names what is waited for. `rungwise check --pid` of the service says whether its own threads wait.",
-        wrong: "Pressure is of the whole machine: those who wait may be a backup or a build, not the service.",
+        todo: "The finding names the resource. `rungwise check --pid` of the service shows whether its own threads wait.",
+        wrong: "Pressure covers the whole machine: the waiting tasks may be a backup or a build, not the service.",
         sources: "Documentation/accounting/psi.rst; Brendan Gregg, \"The USE Method\".",
     },
     judge,
@@ -52,7 +52,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let waited = unexplained(evidence, Means::Waited);
-    // Where the CPUs are used up, that tasks wait for them says nothing more.
+    // If the CPUs are saturated, waiting tasks add no information.
     let is_full = |high: &High<'_>| {
         high.row.id == "cpus"
             && unexplained(evidence, Means::Full)
@@ -68,7 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         return clear(
             evidence,
             Means::Waited,
-            "nothing is waited for without a rule that explains it",
+            "no task waits without a rule that explains it",
         );
     }
     Ok(findings)
@@ -98,8 +98,8 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         let wait = evidence.quantity(&keys::DEPENDENCY_CLIENT_WAIT, high.subject);
         let wait = wait.map_or(0.0, |wait| wait.value);
         format!(
-            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), and its threads do not run; a lock, a timer or something \
-             that is not seen: take stacks (gdb, for a JVM thread dumps)",
+            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), and its threads do not run; the cause may be a lock or a \
+             timer: take stacks (gdb, for a JVM thread dumps)",
             called(evidence, high.subject),
             high.value,
             wait * 1000.0
@@ -107,7 +107,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     } else if key == &keys::PROCESS_BLOCKED {
         format!("process {name} is in an uninterruptible wait in {share} of the samples")
     } else {
-        format!("locks of the kernel take {share} of the busy samples")
+        format!("kernel locks take {share} of the busy samples")
     };
     if high.row.id == "cpus" {
         let _ = write!(sentence, "; {}", busiest(evidence));
@@ -116,7 +116,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         // Long polling holds requests on purpose.
         Finding::watch(high.subject, sentence).severity(Grade::Medium)
     } else if waits_for_disks(evidence, high) == Some(false) {
-        // A backup that waits for its disk harms nobody.
+        // A backup that waits for its disk does no harm.
         Finding::watch(high.subject, sentence).severity(Grade::Medium)
     } else if high.gauge.key == &keys::PSI_CPU_SOME {
         // One task too many is enough for this share, and costs little where CPUs are free again at once.
@@ -130,7 +130,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         .refuted_by("`rungwise check --pid` of the service shows no thread that waits")
 }
 
-/// Whether a service is among those who wait for disks; none where the wait is of another kind, or no service is known.
+/// Whether a service waits for disks; `None` if the wait is of another kind, or no service is known.
 fn waits_for_disks(evidence: &Evidence, high: &High<'_>) -> Option<bool> {
     if ![&keys::PROCESS_BLOCKED, &keys::PSI_IO_FULL].contains(&high.gauge.key) {
         return None;

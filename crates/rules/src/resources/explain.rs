@@ -1,6 +1,6 @@
-//! Whether a rule explains what is high: the table names rules, and they are asked.
+//! Whether a rule explains a high reading: the table names rules, and they are evaluated.
 //!
-//! Rules are pure functions of evidence, so they can be asked here again; all of them together take less than a millisecond.
+//! Rules are pure functions of evidence, so they can be evaluated here again; all of them together take less than a millisecond.
 
 use rungwise_model::check::Outcome;
 use rungwise_model::evidence::{Evidence, Kind, Subject};
@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Kind, Subject};
 use super::Gauge;
 use crate::RULES;
 
-/// The rule that explains what `gauge` shows of `subject`: of a counter of losses, one of those that own it.
+/// The rule that explains what `gauge` shows of `subject`: for a loss counter, one of the rules that cover it.
 pub(crate) fn explanation(
     gauge: &Gauge,
     subject: &Subject,
@@ -21,8 +21,8 @@ pub(crate) fn explanation(
     explained_by(rules, subject, evidence)
 }
 
-/// The first of these rules with something to act on or to watch about `subject`. A finding about a thing of another kind
-/// explains it as well: the process that fills a disk.
+/// The first of these rules with something to act on or to watch about `subject`. A finding about a subject of another kind
+/// explains it as well, such as the process that fills a disk.
 pub(crate) fn explained_by(
     rules: &[&'static str],
     subject: &Subject,
@@ -45,15 +45,15 @@ fn speaks(id: &str, subject: &Subject, evidence: &Evidence) -> bool {
     })
 }
 
-/// Whose business a counter of losses is.
+/// Which rules cover a loss counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// These rules know causes of it, and their lines decide; what is far beyond them is still told.
+    /// These rules know causes of it, and their thresholds decide; a loss far beyond them is still reported.
     Rules(&'static [&'static str]),
-    /// It says that packets were lost elsewhere, where they are counted as well, or that a peer gave up: told only where it is
-    /// much of all traffic.
+    /// It shows that packets were lost elsewhere, where they are counted as well, or that a peer gave up: reported only if it is
+    /// a large share of all traffic.
     Follows,
-    /// No rule: the residual one.
+    /// No rule covers it: the residual rule reports it.
     None,
 }
 
@@ -85,7 +85,7 @@ const OPENS: &[&str] = &[
     "tcp-listen-overflow",
     "neigh-unanswered",
 ];
-/// A host that nobody reaches is told so by itself, over and over.
+/// The host keeps sending itself ICMP errors for a destination that it cannot reach.
 const UNREACHABLE: &[&str] = &["neigh-full", "neigh-unanswered", "connect-unanswered"];
 const NEIGHBOURS: &[&str] = &["neigh-full", "neigh-unanswered"];
 const SENDING: &[&str] = &["udp-sndbuf-drop", "qdisc-limit"];
@@ -151,13 +151,13 @@ const OWNERS: &[(&str, Owner)] = &[
     ),
 ];
 
-/// Whose business this counter is.
+/// Which rules cover this counter.
 pub(crate) fn owner(counter: &str) -> Owner {
     let at = OWNERS.binary_search_by_key(&counter, |(name, _)| name);
     at.map_or(Owner::None, |at| OWNERS[at].1)
 }
 
-/// Counters that somebody owns; for the test that they exist.
+/// Counters that rules cover; for the test that they exist.
 pub fn owned_counters() -> impl Iterator<Item = &'static str> {
     OWNERS.iter().map(|(name, _)| *name)
 }

@@ -1,9 +1,9 @@
-//! The USE table: of every resource its utilisation, saturation and errors, each low, high or not seen.
+//! The USE table: utilisation, saturation and errors of every resource, each low, high or not seen.
 //!
-//! A check may say that nothing was found only where everything that can run out was looked at (Brendan Gregg, "The USE
-//! Method"). Rules look for causes; this table looks for effects, whatever caused them. Each row is data: the readings of
-//! a cell, the line of each, and the rules that explain what lies beyond it. What no rule explains becomes a finding of the
-//! residual rules.
+//! A check may report that nothing was found only if it covered everything that can run out (Brendan Gregg, "The USE
+//! Method"). Rules look for causes; this table looks for effects, whatever caused them. Each row is data: the readings of a
+//! cell, the threshold of each, and the rules that explain a reading beyond it. A reading that no rule explains becomes a
+//! finding of the residual rules.
 
 mod explain;
 mod table;
@@ -20,48 +20,48 @@ pub(crate) use table::ROWS;
 pub(crate) struct Row {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// How much is in use; empty where that makes no sense.
+    /// How much is in use; empty if that makes no sense.
     pub(crate) utilisation: &'static [Gauge],
     pub(crate) saturation: &'static [Gauge],
     pub(crate) errors: &'static [Gauge],
 }
 
-/// A reading with its line.
+/// A reading with its threshold.
 #[derive(Debug)]
 pub(crate) struct Gauge {
     pub(crate) key: &'static Key,
     /// From here on it is high.
     pub(crate) line: f64,
-    /// Where the line comes from.
+    /// Where the threshold comes from.
     pub(crate) origin: &'static str,
-    /// High is a small number.
+    /// A small number counts as high.
     pub(crate) falls: bool,
     /// What it means to be high.
     pub(crate) means: Means,
     /// Rules that find causes of it, most likely first.
     pub(crate) rules: &'static [&'static str],
-    /// Where this holds, it does not matter that the reading is missing.
+    /// If this holds, a missing reading does not matter.
     pub(crate) moot: Option<fn(&Evidence) -> bool>,
     /// Only subjects for which this holds.
     pub(crate) only: Option<fn(&Subject) -> bool>,
-    /// Decides in the place of the line, where one number is not enough; the line still says how near a low reading is.
+    /// Decides instead of the threshold, where one number is not enough; the threshold still shows how near a low reading is.
     pub(crate) decides: Option<fn(&Evidence, &Subject) -> bool>,
 }
 
-/// What a high gauge says of the service that uses the resource.
+/// What a high gauge means for the service that uses the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Means {
-    /// No more of the resource is to be had: a finding of `resource-saturated` where no rule explains it.
+    /// The resource is saturated: a finding of `resource-saturated` if no rule explains it.
     Full,
     /// Something waits for it: `unexplained-wait`.
     Waited,
     /// Something was lost or refused: `unexplained-loss`.
     Lost,
-    /// In use, and in itself no harm: high in the table, and no finding.
+    /// In use, and harmless in itself: high in the table, but no finding.
     Used,
 }
 
-/// A subject that is at its line or beyond.
+/// A subject at or beyond its threshold.
 #[derive(Debug)]
 pub(crate) struct High<'a> {
     pub(crate) row: &'static Row,
@@ -84,7 +84,7 @@ pub(crate) fn high(evidence: &Evidence) -> Vec<High<'_>> {
     all
 }
 
-/// The table of a machine. Of what is no machine (a GC log, a thread dump) there is none.
+/// The table of a machine. A GC log or a thread dump has none.
 pub fn resources(evidence: &Evidence) -> Vec<Resource> {
     let rows = ROWS.iter().map(|row| Resource {
         id: row.id.to_owned(),
@@ -105,10 +105,10 @@ impl Row {
 }
 
 impl Gauge {
-    /// How far `value` is on its way to the line; from 1 on it is high.
+    /// How near `value` is to the threshold; from 1 on it is high.
     fn nearness(&self, value: f64) -> f64 {
         if self.falls {
-            // A line of zero cannot be approached from above.
+            // A threshold of zero cannot be approached from above.
             (1.0 - value) / (1.0 - self.line)
         } else {
             value / self.line
@@ -133,7 +133,7 @@ impl Gauge {
         Ok(all)
     }
 
-    /// Subjects at the line in most parts of the window, the furthest beyond it first.
+    /// Subjects at the threshold in most parts of the window, the furthest beyond it first.
     fn high<'a>(&'static self, row: &'static Row, evidence: &'a Evidence) -> Vec<High<'a>> {
         let mut high = self.each(evidence).unwrap_or_default();
         high.retain(|(subject, quantity)| match self.decides {
@@ -168,7 +168,7 @@ fn cell(row: &'static Row, gauges: &'static [Gauge], evidence: &Evidence) -> Opt
         .iter()
         .flat_map(|gauge| gauge.high(row, evidence))
         .collect();
-    // What nobody explains is shown before what a rule stands for.
+    // Unexplained readings are shown before explained ones.
     high.sort_by_key(|high| high.explained_by.is_some());
     if let Some(high) = high.first() {
         return Some(Cell {
@@ -233,7 +233,7 @@ fn cell(row: &'static Row, gauges: &'static [Gauge], evidence: &Evidence) -> Opt
 }
 
 fn shown(level: Level, gauge: &Gauge, subject: &Subject, value: f64, reading: &Reading) -> Cell {
-    // What is left becomes what is used, so that a larger number is always nearer to the line.
+    // What is left becomes what is used, so that a larger number is always nearer to the threshold.
     let used = |value: f64| if gauge.falls { 1.0 - value } else { value };
     Cell {
         level,

@@ -1,7 +1,7 @@
-//! The rows of the USE table, with the line of each reading and the rules that find causes.
+//! The rows of the USE table, with the threshold of each reading and the rules that find causes.
 //!
-//! Lines are where harm begins, not where trouble is certain: a cell beyond its line takes the green verdict away. A line
-//! that a fault test gave names it; the others are marked as guesses.
+//! Thresholds mark where harm begins, not where trouble is certain: a cell beyond its threshold prevents the green verdict.
+//! A threshold measured in a fault test names the test; the others are marked as guesses.
 
 use rungwise_model::evidence::{Evidence, Key, Subject};
 use rungwise_model::keys;
@@ -54,18 +54,18 @@ const fn losses(rules: &'static [&'static str]) -> Gauge {
     }
 }
 
-/// In the order of the page: CPUs, memory, disks, network, sockets, tables of the kernel.
+/// In the order of the page: CPUs, memory, disks, network, sockets, kernel tables.
 pub(crate) static ROWS: &[Row] = &[
     Row {
         id: "cpus",
-        title: "CPUs together",
+        title: "All CPUs",
         utilisation: &[full(&keys::CPU_BUSY_MEAN, 0.95, CPU_CAUSES)],
         saturation: &[waited(&keys::PSI_CPU_SOME, 0.50, CPU_CAUSES)],
         errors: &[lost(&keys::CPU_STEAL_MEAN, 0.05, &["steal"])],
     },
     Row {
         id: "each-cpu",
-        title: "Each CPU",
+        title: "Single CPUs",
         utilisation: &[used(&keys::CPU_BUSY, 0.98, ONE_CPU_CAUSES)],
         saturation: &[full(&keys::CPU_SOFTIRQ, 0.90, SOFTIRQ_CAUSES)],
         errors: &[lost(
@@ -86,7 +86,7 @@ pub(crate) static ROWS: &[Row] = &[
     },
     Row {
         id: "cgroups",
-        title: "Limits of control groups",
+        title: "Control group limits",
         utilisation: &[
             used(&keys::CGROUP_MEMORY_USED, 0.99, &["cgroup-memory-limit"]),
             used(&keys::CGROUP_IO_USED, 0.95, &["cgroup-io-limit"]),
@@ -169,7 +169,7 @@ pub(crate) static ROWS: &[Row] = &[
     },
     Row {
         id: "qdiscs",
-        title: "Sending queues",
+        title: "Transmit queues",
         utilisation: &[],
         saturation: &[],
         errors: &[Gauge {
@@ -204,7 +204,7 @@ pub(crate) static ROWS: &[Row] = &[
     },
     Row {
         id: "requests",
-        title: "Requests of TCP clients",
+        title: "TCP client requests",
         utilisation: &[],
         saturation: &[Gauge {
             decides: Some(is_held_up),
@@ -221,7 +221,7 @@ pub(crate) static ROWS: &[Row] = &[
     },
     Row {
         id: "descriptors",
-        title: "Descriptors",
+        title: "File descriptors",
         utilisation: &[
             full(&keys::PROCESS_DESCRIPTORS, 0.98, &["descriptors-full"]),
             full(&keys::FILES_OPEN, 0.95, &["descriptors-full"]),
@@ -238,7 +238,7 @@ pub(crate) static ROWS: &[Row] = &[
     },
     Row {
         id: "ports",
-        title: "Ports to one destination",
+        title: "Ports per destination",
         utilisation: &[full(&keys::TCP_PORTS_USED, 0.90, &["port-exhaust"])],
         saturation: &[],
         errors: &[],
@@ -259,7 +259,7 @@ pub(crate) static ROWS: &[Row] = &[
     },
     Row {
         id: "kernel-locks",
-        title: "Locks of the kernel",
+        title: "Kernel locks",
         utilisation: &[],
         saturation: &[Gauge {
             moot: Some(is_idle),
@@ -273,7 +273,7 @@ pub(crate) static ROWS: &[Row] = &[
     },
 ];
 
-/// What makes CPUs full, or tasks wait for them, by a cause that can be named.
+/// Rules that name a cause of full CPUs, or of tasks that wait for them.
 const CPU_CAUSES: &[&str] = &[
     "cfs-throttled",
     "cpu-weight-low",
@@ -291,7 +291,7 @@ const CPU_CAUSES: &[&str] = &[
     "udp-socket-lock",
     "user-lock",
 ];
-/// The same of one CPU or one thread.
+/// The same for one CPU or one thread.
 const ONE_CPU_CAUSES: &[&str] = &[
     "thread-saturated",
     "affinity-narrow",
@@ -344,7 +344,7 @@ const DISK_CAUSES: &[&str] = &[
     "swap-in",
 ];
 
-/// What a request waits for, by a cause that can be named.
+/// Rules that name a cause for which a request waits.
 const REQUEST_CAUSES: &[&str] = &[
     "upstream-pool-full",
     "upstream-slow",

@@ -1,7 +1,7 @@
-//! `sec-audit-hot`: the kernel writes down system calls, and a busy CPU pays for it.
+//! `sec-audit-hot`: the kernel audits system calls, and a busy CPU pays for it.
 //!
 //! A share of stack samples under the audit hooks (`kernel/auditsc.c`, Linux 6.18). With auditing switched
-//! off the hooks are not entered at all, so that alone clears it without samples.
+//! off the hooks are not entered at all, so the rule is clear without samples.
 
 use std::fmt::Write as _;
 
@@ -15,10 +15,10 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of busy samples under audit hooks",
     value: 0.015,
-    origin: "reference ladder, where 2.5 % were worth 6.7 % of the rate; the line below it is our own guess",
+    origin: "reference ladder, where 2.5 % were worth 6.7 % of the rate; the threshold below it is our own guess",
 };
 
-/// `audit_enabled` of a configuration that nobody can change until the next boot (`AUDIT_LOCKED`, kernel/audit.h).
+/// `audit_enabled` of a configuration that is locked until the next boot (`AUDIT_LOCKED`, kernel/audit.h).
 const LOCKED: f64 = 2.0;
 
 pub(crate) static RULE: Rule = Rule {
@@ -37,14 +37,14 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "Auditing switched on, and more than 1.5 % of the busy stack samples under __audit_syscall_entry, \
             __audit_syscall_exit or the audit filters.",
-        hurts: "Every system call walks the rules on its way in and out, also the calls that no rule wants. A server that \
-            makes one call per packet pays per packet.",
-        todo: "Ask who needs the trail. If nobody does, switch it off. If somebody does, narrow the rules to other users or \
-            calls than the service's (sec.audit_rules), which keeps the trail and most of the gain. rungwise names the \
-            knobs and leaves the choice to a person, because a compliance rule vetoes.",
-        wrong: "Auditing that is compiled in but switched off (enabled=0) costs nothing. A configuration that is locked \
-            (enabled=2) is there because a compliance rule asks for it: the cost is told, and nothing is asked for. A short profile of a start or a \
-            login storm shows audit work that the steady state does not have.",
+        hurts: "Every system call walks the rules on entry and exit, even calls that no rule matches. A server that makes \
+            one call per packet pays per packet.",
+        todo: "Ask who needs the audit trail. If no one does, switch it off. Otherwise narrow the rules to other users or \
+            calls than the service's (sec.audit_rules), which keeps the trail and most of the gain. rungwise names the knobs \
+            and leaves the choice to you, because compliance may require the trail.",
+        wrong: "Auditing that is compiled in but switched off (enabled=0) costs nothing. A configuration that is locked (enabled=2) is there \
+            because compliance requires it: the finding states the cost and recommends nothing. A short profile of a start or a login storm shows \
+            audit work that the steady state does not have.",
         sources: "The reference ladder (20 cores, 82599ES, Linux 4.6.3): 2.5 % of the CPU under audit, 5.49 M to 5.86 M \
             transactions/s without it; kernel/auditsc.c.",
     },
@@ -77,7 +77,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         .as_ref()
         .is_ok_and(|enabled| enabled.value == LOCKED);
     if locked {
-        sentence += ", and is locked until the next boot, as compliance rules ask";
+        sentence += ", and is locked until the next boot, as compliance rules require";
     }
     let mut finding = audit.cost(evidence, &sentence, SHARE.value)?;
     if let Ok(enabled) = enabled {
@@ -86,7 +86,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     if locked {
         finding.outcome = Outcome::Watch;
         return Ok(vec![finding.refuted_by(
-            "the share stays in a boot without auditing (audit=0), where the policy allows one",
+            "the share stays the same after a boot without auditing (audit=0), if the policy allows one",
         )]);
     }
     Ok(vec![
@@ -99,6 +99,8 @@ fn judge(evidence: &Evidence) -> Judgement {
                 0.067,
                 "reference ladder: +6.7 % where audit had 2.5 % of the CPU",
             )
-            .refuted_by("the share stays after `auditctl -e 0`, or the rate does not move"),
+            .refuted_by(
+                "the share stays the same after `auditctl -e 0`, or the rate does not change",
+            ),
     ])
 }

@@ -1,7 +1,7 @@
 //! `selinux-hot`: permission checks of `SELinux` take a visible share of the CPU.
 //!
 //! A share of stack samples under the access vector cache and the socket hooks (`security/selinux/avc.c`).
-//! Misses of the cache tell the two remedies apart: a larger cache, or the operator's policy.
+//! Cache misses decide between the two remedies: a larger cache, or the operator's policy.
 
 use std::fmt::Write as _;
 
@@ -38,11 +38,11 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, MISSES, SAMPLES, BUSY],
     knobs: &["sec.selinux_avc", "cmdline.selinux"],
     doc: Doc {
-        looks_for: "SELinux in force, and more than 3 % of the busy stack samples under avc_has_perm or the selinux_socket \
-            hooks. Misses of the access vector cache above 100/s point at its size.",
+        looks_for: "SELinux active, and more than 3 % of the busy stack samples under avc_has_perm or the selinux_socket \
+            hooks. More than 100 misses/s of the access vector cache mean that it is too small.",
         hurts: "Each send and receive asks the security module. A hit in its cache is cheap; a miss walks the policy.",
-        todo: "With many misses raise the cache threshold (sec.selinux_avc=8192). Without, only the policy itself is left, \
-            and that is the operator's to decide.",
+        todo: "With many misses raise the cache threshold (sec.selinux_avc=8192). Without them, only the policy itself is \
+            left, and that is the operator's decision.",
         wrong: "A module that is compiled in but not active costs nothing. A policy that was just loaded misses until the \
             cache is warm.",
         sources: "The reference bank host (advice for a proof of concept, no gain seen in its guest); TuneD profile \
@@ -86,6 +86,6 @@ fn judge(evidence: &Evidence) -> Judgement {
         finding = finding.turn("sec.selinux_avc", "8192");
     }
     Ok(vec![finding.consider("cmdline.selinux").refuted_by(
-        "the share stays after `setenforce 0` on a host where that is allowed",
+        "the share stays the same after `setenforce 0` on a host where that is allowed",
     )])
 }

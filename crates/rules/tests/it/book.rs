@@ -15,7 +15,7 @@
 //!     says: "93 %"
 //!     ```
 //!
-//! A judgement of two looks has `asked = rule-id` among its evidence and the second look in a block `after`.
+//! A comparison of two captures has `asked = rule-id` among its evidence and the second capture in a block `after`.
 //!
 //! Outcomes are those of all casebooks: `rungwise_testkit::casebook`.
 //!

@@ -1,5 +1,5 @@
-//! What a casebook holds besides its outcomes, told by the headings of its cases: `near miss` on both sides of the line,
-//! and the known `false alarm`.
+//! What a casebook holds besides its outcomes, as the headings of its cases name it: `near miss` on both sides of the
+//! line, and the known `false alarm`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const FALSE_ALARM: &str = "false alarm";
 /// Numbers of two near misses lie no further apart than this share: each within a tenth of the line between them.
 const APART: f64 = 0.2;
 
-/// Rules whose line is no number: a word, a place in a list, a cycle.
+/// Rules whose threshold is not a number but a word, a place in a list, or a cycle.
 const OF_WORDS: &[&str] = &[
     "deadlock",
     "gc-log-poor",
@@ -95,7 +95,7 @@ fn titled(cases: &[Case], side: fn(&Case) -> bool) -> Vec<&Case> {
     of.filter(|case| side(case)).collect()
 }
 
-/// The two differ in numbers alone, and little; where the line is one of words, in what is said of one thing.
+/// The two differ only a little, and only in numbers; for rules without a number, in the text about one subject.
 fn near(a: &Case, b: &Case, words: bool) -> bool {
     let mut looks = vec![(&a.evidence, &b.evidence)];
     match (&a.change, &b.change) {
@@ -145,7 +145,7 @@ fn parts(reading: &Reading) -> Result<Vec<f64>, &Value> {
     }
 }
 
-/// The numbers lie near each other, or a single event or thing apart.
+/// The numbers are near each other, or a single event or subject apart.
 fn close(unit: Unit, seconds: f64, a: f64, b: f64) -> bool {
     let one = match unit {
         Unit::Count => 1.0,

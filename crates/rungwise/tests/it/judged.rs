@@ -445,9 +445,9 @@ fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
 fn who_keeps_all_cpus_busy_is_named_only_where_it_is_known() {
     let busy = Bench::new().run(&["check", &told("guest-2cpu-busy")]);
     let head = busy.stdout.replace('\n', " ");
-    assert!(head.contains("CPUs together used up: 99.7 %"), "{head}");
+    assert!(head.contains("All CPUs saturated: 99.7 %"), "{head}");
     assert!(
-        head.contains("short-lived or many small processes"),
+        head.contains("many small or short-lived processes"),
         "{head}"
     );
     assert!(!head.contains("(0.00 CPUs)"), "{head}");

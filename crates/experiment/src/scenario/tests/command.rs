@@ -45,12 +45,12 @@ fn what_a_program_does_not_report_cannot_decide() {
         |line: &str| command_with("[[rungs]]", &format!("[objective]\n{line}\n[[rungs]]"));
     for (line, says) in [
         ("minimise = \"p99.99\"", "does not report 'p99.99'"),
-        ("maximise = \"p99\"", "say minimise = \"p99\""),
-        ("minimise = \"rate\"", "say maximise = \"rate\""),
+        ("maximise = \"p99\"", "use minimise = \"p99\""),
+        ("minimise = \"rate\"", "use maximise = \"rate\""),
         ("minimise = \"errors\"", "make it a guard"),
-        ("guards = [\"loss <= 1%\"]", "'loss' cannot be guarded"),
+        ("guards = [\"loss <= 1%\"]", "'loss' cannot be a guard"),
         ("maximise = \"rat\"", "did you mean 'rate'?"),
-        ("guards = [\"jobs < 5\"]", "'jobs' cannot be guarded"),
+        ("guards = [\"jobs < 5\"]", "'jobs' cannot be a guard"),
     ] {
         let message = problem(&objective(line));
         assert!(message.contains(says), "{line}: {message}");

@@ -430,7 +430,7 @@ mod tests {
     fn a_symptom_that_did_not_move_says_to_take_the_change_back() {
         let full = [asked("conntrack-full", "host")];
         let said = told(&full, &tracking(0.97), &tracking(0.97));
-        assert!(said.contains("take the change back"), "{said}");
+        assert!(said.contains("revert the change"), "{said}");
     }
 
     #[test]
