@@ -148,7 +148,7 @@ impl Peers {
             .arg(&summary)
             .args(["-t", "SUMMARY"]);
         let done = process::run(&mut command, LIMIT)?;
-        let text = std::fs::read_to_string(&summary).context("GCViewer wrote no summary")?;
+        let text = std::fs::read_to_string(&summary).context("no summary by GCViewer")?;
         let of = |name: &str| {
             let row = text.lines().find_map(|line| line.strip_prefix(name));
             let value = row.and_then(|row| row.split(';').nth(1));

@@ -245,8 +245,8 @@ impl Reach {
     }
 }
 
-/// Whether every thread of the service among `sources` that works is bound to one CPU: all but one, which only waits for the
-/// others as the main thread of most services does.
+/// Whether the service among `sources` has bound its threads to one CPU each: at least half of them, since most services have a
+/// main thread, one for signals and the like, which only wait.
 pub fn is_pinned(sources: &[CpuSource]) -> bool {
     let service = sources
         .iter()
@@ -255,7 +255,7 @@ pub fn is_pinned(sources: &[CpuSource]) -> bool {
     let pids = spent.flatten().filter_map(|spent| spent.pid);
     let threads: Vec<Vec<u32>> = pids.flat_map(machine::cpus_of_threads).collect();
     let pinned = threads.iter().filter(|cpus| cpus.len() == 1).count();
-    pinned > 0 && pinned + 1 >= threads.len()
+    pinned > 0 && 2 * pinned >= threads.len()
 }
 
 /// Foreign share of the machine's CPUs right now, over a window that this call sleeps through.

@@ -189,9 +189,11 @@ impl Lab {
 
     /// A lost device explains whatever else failed.
     fn blamed(&self, error: StageError) -> StageError {
-        self.topology
-            .lost_device()
-            .map_or(error, StageError::Broken)
+        let second = self.second.as_ref();
+        let topologies = second.map(|second| &second.topology).into_iter();
+        let mut topologies = topologies.chain([&self.topology]);
+        let lost = topologies.find_map(Topology::lost_device);
+        lost.map_or(error, StageError::Broken)
     }
 
     /// What it means that the generator could not measure.

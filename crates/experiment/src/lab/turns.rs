@@ -95,6 +95,11 @@ impl Lab {
         if self.second.as_ref().is_none_or(refused) || !variants.iter().all(closed) {
             return Ok(None);
         }
+        // Seen before a second service is started for nothing.
+        let is_free = |service: &CpuSource| !cpu::is_pinned(std::slice::from_ref(service));
+        if self.running.pid().is_some() && self.service_cpu().as_ref().is_some_and(is_free) {
+            return Ok(None);
+        }
         let [first, second] = variants;
         let by_place = if swapped {
             [second, first]

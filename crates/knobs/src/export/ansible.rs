@@ -44,7 +44,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
     if units.iter().any(|file| file.path.ends_with(systemd::NAME)) {
         let _ = write!(
             tasks,
-            "- name: \"apply settings now and at every boot\"\n      ansible.builtin.systemd:\n        name: {}\n      \
+            "    - name: \"apply settings now and at every boot\"\n      ansible.builtin.systemd:\n        name: {}\n        \
              enabled: true\n        state: restarted\n",
             systemd::NAME
         );

@@ -131,7 +131,7 @@ fn a_prediction_stands_beside_what_the_same_model_makes_of_the_log() {
         ),
         (
             scavenge,
-            "old collection interval: unknown: nothing is left of the room",
+            "old collection interval: unknown: no room is left between two old collections",
         ),
         (scavenge, "no bound"),
     ] {
@@ -169,7 +169,7 @@ fn a_log_of_the_heap_alone_tells_what_follows_from_it() {
     );
     ask("tenuring=4")
         .expect(3)
-        .says(&["what tenuring= does", "-Xlog:gc*,gc+age=trace"]);
+        .says(&["the effect of tenuring=", "-Xlog:gc*,gc+age=trace"]);
 }
 
 #[test]

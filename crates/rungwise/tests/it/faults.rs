@@ -151,7 +151,7 @@ fn a_device_that_vanishes_ends_the_run_and_leaves_nothing() {
     let ended = Ended::from(child.wait_with_output().unwrap());
     ended
         .expect(2)
-        .says(&["the network device rw-server is gone", "--resume"]);
+        .says(&["the network device rw-server was removed", "--resume"]);
     before.assert_unchanged();
 }
 

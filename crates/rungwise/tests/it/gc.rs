@@ -568,7 +568,10 @@ fn of_a_log_of_several_jvms_one_run_is_compared_with_its_own_pauses() {
     );
     let note = compared["notes"][0].as_str().unwrap();
     let number = format!("jvm/{}", longest + 1);
-    assert!(note.contains("2 runs") && note.contains(&number), "{note}");
+    assert!(
+        note.contains("2 JVM runs") && note.contains(&number),
+        "{note}"
+    );
     let predicted = ["capacity", "gc", "--from", "both.log", "--format", "json"];
     let predicted = json(&bench.run(&predicted).expect(0));
     let notes = predicted["notes"].to_string();

@@ -71,22 +71,6 @@ fn the_built_in_ladder_is_climbed_rung_by_rung() {
             assert!(half["rate_per_s"].as_f64().unwrap() > 0.0, "{half:#}");
         }
     }
-    // A switch of the service and a setting of its namespace change nothing outside of them, so their variants take turns.
-    for id in [
-        "start",
-        "sock.reuseport",
-        "net.rps_cpus",
-        "net.iptables_unload",
-    ] {
-        let ends_so = |row: &&Value| row["id"].as_str().unwrap().ends_with(id);
-        let rows = report["rungs"].as_array().unwrap().iter().filter(ends_so);
-        let pairs = rows.flat_map(|row| row["pairs"].as_array().unwrap());
-        let pairs: Vec<&Value> = pairs.collect();
-        assert!(!pairs.is_empty(), "{id}");
-        for pair in pairs {
-            assert_eq!(pair["in_turns"], true, "{id}: {pair:#}");
-        }
-    }
     // Nothing that its switches and knobs need is missing.
     for row in report["rungs"].as_array().unwrap() {
         assert_ne!(row["outcome"], "skipped", "{row:#}");
@@ -119,19 +103,65 @@ set = { "sock.incoming_cpu" = "on" }
     }
 }
 
+/// Whether the variants of each pair of a rung took turns.
+fn in_turns(row: &Value) -> Vec<bool> {
+    let pairs = row["pairs"].as_array().unwrap().iter();
+    pairs.map(|pair| pair["in_turns"] == true).collect()
+}
+
 #[test]
-fn pairs_run_half_by_half_where_the_scenario_says_so() {
+fn variants_take_turns_where_threads_are_pinned_and_the_change_stays_in_the_lab() {
     let bench = Bench::new();
-    let scenario = bench.write(
-        "halves.toml",
-        &SMALL.replace("[experiment]", "[experiment]\nturns = false"),
-    );
-    let (_, report) = climbed(&bench, &scenario);
-    for row in report["rungs"].as_array().unwrap() {
-        for pair in row["pairs"].as_array().unwrap() {
-            assert!(pair["in_turns"].is_null(), "{pair:#}");
+    let switches =
+        "\"sock.pmtudisc\" = { do = [\"--fallback\"] }\n\"sock.busy_poll\" = { 50us = [] }\n";
+    let rungs = r#"
+[[rungs]]
+id = "sock.pmtudisc"
+set = { "sock.pmtudisc" = "do" }
+
+[[rungs]]
+id = "net.gro"
+set = { "net.gro" = "off" }
+
+[[rungs]]
+id = "net.rfs"
+set = { "net.rfs" = "512" }
+"#;
+    let serve = |pin: &str| {
+        format!(
+            r#"["{{rungwise}}", "serve", "udp", "--listen", "{{server}}:9000", "--workers", "{{cpus}}", "--reuseport"{pin}]"#
+        )
+    };
+    let pinned = small_with(&serve(", \"--pin\""), switches) + rungs;
+    let free = small_with(&serve(""), switches) + rungs;
+    let by_halves = pinned.replace("[experiment]", "[experiment]\nturns = false");
+    let before = Machine::now();
+    let (_, report) = climbed(&bench, &bench.write("pinned.toml", &pinned));
+    for (id, expected) in [
+        ("start", true),
+        ("sock.pmtudisc", true),
+        ("net.gro", true),
+        // Its table is that of the whole machine.
+        ("net.rfs", false),
+    ] {
+        let row = row(&report, id);
+        for half in halves(row) {
+            assert!(half["rate_per_s"].as_f64().unwrap() > 0.0, "{half:#}");
+            assert!(half["server_us_per_tx"].as_f64().unwrap() > 0.0, "{half:#}");
+        }
+        let pairs = in_turns(row);
+        assert!(
+            !pairs.is_empty() && pairs.iter().all(|turns| *turns == expected),
+            "{row:#}"
+        );
+    }
+    for (name, scenario) in [("free.toml", free), ("halves.toml", by_halves)] {
+        let (_, report) = climbed(&bench, &bench.write(name, &scenario));
+        for row in report["rungs"].as_array().unwrap() {
+            assert!(in_turns(row).iter().all(|turns| !turns), "{name}: {row:#}");
         }
     }
+    before.assert_unchanged();
 }
 
 #[test]

@@ -166,7 +166,7 @@ mod tests {
             ("rate=800/s", "--rate or --requests"),
             ("rate=x0", "not a multiple"),
             ("eden=1g,eden=2g", "twice"),
-            ("heap=0m", "nothing"),
+            ("heap=0m", "zero"),
         ] {
             let error = change(text, None).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
