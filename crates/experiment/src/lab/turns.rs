@@ -273,9 +273,10 @@ fn differing([one, other]: [&Variant; 2]) -> BTreeSet<&Setting> {
 fn both_or_the_reason(
     ended: [Result<Completed, LoadError>; 2],
 ) -> Result<[Completed; 2], LoadError> {
-    match ended {
-        [Ok(one), Ok(other)] => Ok([one, other]),
-        [Err(LoadError::Interrupted { .. }), Err(why)] | [Err(why), _] | [_, Err(why)] => Err(why),
+    let [one, other] = ended;
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok([one, other]),
+        (Ok(_) | Err(LoadError::Interrupted { .. }), Err(why)) | (Err(why), _) => Err(why),
     }
 }
 

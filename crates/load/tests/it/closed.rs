@@ -242,7 +242,7 @@ fn a_load_whose_partner_cannot_start_ends() {
     let seats = turns.seats();
     let hooks = |seat, broken: bool| {
         let workload = Workload {
-            threads: if broken { 0 } else { 1 },
+            threads: usize::from(!broken),
             stop: Stop::After(Duration::from_millis(100)),
             ..workload(server.address, 1)
         };

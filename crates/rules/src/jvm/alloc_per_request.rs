@@ -1,7 +1,7 @@
-//! `alloc-per-request`: each request allocates much, and that is what fills Eden.
+//! `alloc-per-request`: each request allocates a lot, which fills Eden.
 //!
-//! The rate of allocation over the rate of requests. Collections of the young generation come as often as requests fill
-//! Eden, so half of the bytes are half of the collections, whatever the collector.
+//! The allocation rate over the request rate. Young collections run as often as requests fill Eden, so half the bytes mean
+//! half the collections, whatever the collector.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -11,15 +11,15 @@ use super::run::{Run, SHORT, each, flow, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const MUCH: Threshold = Threshold {
-    name: "bytes that a request allocates",
+    name: "bytes allocated per request",
     value: 500e3,
-    origin: "the reference case of HTTP heap cost: 0.5 to 1 MB in production, 34 KB at the bottom",
+    origin: "the reference case of HTTP heap cost: 0.5 to 1 MB in production, 34 KB for an empty request",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "alloc-per-request",
     topic: "jvm",
-    summary: "each request allocates much",
+    summary: "each request allocates a lot",
     needs: &[
         &keys::GC_ALLOCATION_RATE,
         &keys::GC_EDEN_FREED,
@@ -30,14 +30,13 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[MUCH, SHORT],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than 500 KB allocated for each request, where the request rate is known (--rate).",
-        hurts: "Allocation drives the young collections: at 500/s, 0.5 MB each fill 15 GB a minute.",
-        todo: "A profile of allocations shows where the bytes come from (async-profiler -e alloc, JFR). Usual ones are copies of the \
-            message, text made of it for logs, buffers sized for the largest message, and boxed numbers. It holds for every JDK \
-            and collector.",
-        wrong: "The log counts everything that allocates, timers and caches included, and the warm-up: a log of less than a \
-            minute is that of a start, and has low confidence. With G1 the rest of a humongous \
-            object's last region counts, with ZGC that of a page. A rate that is not of the time of the log tells nothing.",
+        looks_for: "More than 500 KB allocated per request. Needs the request rate (--rate).",
+        hurts: "Allocation drives young collections: 500 requests/s at 0.5 MB each fill 15 GB a minute.",
+        todo: "An allocation profile shows where the bytes come from (async-profiler -e alloc, JFR). Common sources: copies of the message, \
+            strings built for logs, buffers sized for the largest message, and boxed numbers. This applies to every JDK and collector.",
+        wrong: "The log counts all allocation, timers and caches included, and the warm-up: a log of less than a minute is mostly startup, \
+            and has low confidence. With G1 the unused rest of a humongous object's last region counts too, with ZGC that of a page. A \
+            request rate measured at another time than the log is meaningless.",
         sources: "The reference case of HTTP heap cost (0.5 MB x 500/s, 34 KB for an empty request).",
     },
     judge,
@@ -51,13 +50,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let requests = run.number(&keys::GC_REQUEST_RATE)?;
     let rate = run.number(&keys::GC_ALLOCATION_RATE)?;
     if requests.value <= 0.0 {
-        let sentence = "no requests, so none allocated";
+        let sentence = "no requests, so no allocation per request";
         return Ok(Finding::clear(sentence).cite(requests.reading));
     }
     let each = rate.value / requests.value;
     let fills = run.told(&keys::GC_EDEN_FREED).map(|room| {
         format!(
-            ", which fill the {} of Eden every {}",
+            ", filling Eden ({}) every {}",
             say::bytes(room),
             seconds(room / rate.value.max(1.0))
         )
@@ -76,15 +75,15 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(requests.reading));
     }
     let (what, sure) = if run.is_short() {
-        (format!("{what}, in the log of a start"), Grade::Low)
+        (format!("{what}; the log is mostly startup"), Grade::Low)
     } else {
         (what, Grade::Medium)
     };
     let finding = run
         .watch(what)
         .confidence(sure)
-        .expect("half of the bytes are half of the young collections, each about as long as now")
-        .refuted_by("as many collections without requests");
+        .expect("half the bytes, half as many young collections, each about as long as now")
+        .refuted_by("collections are as many without requests");
     Ok(run.cite(
         finding,
         &[

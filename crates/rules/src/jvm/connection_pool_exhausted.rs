@@ -1,6 +1,6 @@
 //! `connection-pool-exhausted`: threads wait for a connection that a pool does not have.
 //!
-//! The frames of the pool say so. Who has the connections is in no dump; threads that are past the place where the others wait likely do.
+//! The pool's frames show it. No dump records who has the connections; threads past the place where the others wait likely do.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Subject};
@@ -12,7 +12,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of the threads with something to do that wait for a connection of one pool",
     value: 0.05,
-    origin: "own guess: below it the wait is a small part of what requests do",
+    origin: "own guess: below it the wait is a small part of the requests",
 };
 
 const MUCH: Threshold = Threshold {
@@ -22,7 +22,7 @@ const MUCH: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "threads that wait for one pool, below which it may be chance",
+    name: "threads that wait for one pool; fewer may be chance",
     value: 3.0,
     origin: "as for locks: ThreadLogic calls three blocked threads contention",
 };
@@ -44,16 +44,15 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     doc: Doc {
         looks_for: "Threads in the borrow call of a pool of connections or objects: HikariCP, DBCP, c3p0, Druid, Tomcat JDBC, Jedis, \
-            Lettuce, commons-pool, Apache HttpClient 3 to 5, MongoDB, Agroal, BoneCP, Vibur, Oracle UCP. Threads past that call, in the \
-            same method, are named: they likely have the connections.",
-        hurts: "Requests queue for a connection, whatever the database or the peer can do. With a time limit they fail after it; without \
-            one they hang.",
-        todo: "Look at what the threads do that have connections. They wait for the database: mend the slow query. They call another \
-            service or sleep with the connection in hand: give it back first. No thread has one: connections leak, so close them in a \
-            try-with-resources, and switch on the pool's leak detection (HikariCP: leakDetectionThreshold). Only then enlarge the pool; \
-            for HTTP clients raise the connections per route.",
-        wrong: "One dump is one moment: a burst may empty the pool for that long. Take three. Who has a connection is inferred from the \
-            stacks: a leaked connection has no thread at all.",
+            Lettuce, commons-pool, Apache HttpClient 3 to 5, MongoDB, Agroal, BoneCP, Vibur, Oracle UCP. The finding names threads past that \
+            call in the same method: they likely hold the connections.",
+        hurts: "Requests queue for a connection, however fast the database or the peer is. With a timeout they fail; without one they hang.",
+        todo: "Inspect the threads that hold connections. They wait for the database: fix the slow query. They call another service or sleep \
+            while holding the connection: return it first. No thread holds one: connections leak, so close them in a try-with-resources, and \
+            switch on the pool's leak detection (HikariCP: leakDetectionThreshold). Only then enlarge the pool; for HTTP clients raise the \
+            connections per route.",
+        wrong: "One dump is one moment: a burst may empty the pool briefly. Take three. The holder of a connection is inferred from the \
+            stacks; a leaked connection has no thread at all.",
         sources: "Frames seen in dumps of HikariCP 4.0.3, DBCP 2.9, c3p0 0.9.5, Druid 1.2, Tomcat JDBC 9, HttpClient 4.5 and 5.2, Jedis 3.9 on \
             JDK 17 (crates/testkit/java/Pools.java); the source of the others.",
     },

@@ -1,7 +1,7 @@
 //! `deadlock`: threads wait for one another in a cycle.
 //!
-//! The JVM looks for cycles itself, through monitors always and through `ReentrantLock` where it was asked for ownable
-//! synchronizers; ours are found from who holds what, so that a dump cut before its report still tells.
+//! The JVM detects cycles itself: through monitors always, through `ReentrantLock` only if the dump has ownable
+//! synchronizers. We derive them from who holds what, so that a dump cut before the JVM's report still shows them.
 
 use rungwise_model::check::{Finding, Grade, Lack};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
@@ -13,17 +13,17 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const CYCLES: Threshold = Threshold {
     name: "deadlocks",
     value: 1.0,
-    origin: "one is one too many: these threads never go on",
+    origin: "one is one too many: these threads never run again",
 };
 
 const READERS: Threshold = Threshold {
-    name: "threads that wait unmoved for a lock that readers hold, from which on it acts; in three dumps and more, one is enough",
+    name: "threads stuck behind a lock that readers hold, from which on the rule acts; in three or more dumps, one is enough",
     value: 3.0,
     origin: "as for locks: ThreadLogic calls three blocked threads contention",
 };
 
 const HELD: Threshold = Threshold {
-    name: "locks of virtual threads that no waiter got in three dumps or more, from which on it acts",
+    name: "locks that no waiting virtual thread got in three or more dumps, from which on the rule acts",
     value: 2.0,
     origin: "a cycle needs two locks",
 };
@@ -31,7 +31,7 @@ const HELD: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "deadlock",
     topic: "jvm",
-    summary: "threads wait for one another in a cycle, for ever",
+    summary: "threads wait for one another in a cycle, forever",
     needs: &[
         &keys::THREADS_DEADLOCK,
         &keys::THREADS_DEADLOCK_DUMPS,
@@ -55,22 +55,22 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[CYCLES, HELD, READERS],
     knobs: &["app.lock_split"],
     doc: Doc {
-        looks_for: "A cycle of threads in a thread dump, each waiting for a lock that the next one holds: monitors of synchronized, \
-            ReentrantLock and its like where the dump has their owners, and the initialisation of classes, which the JVM calls RUNNABLE and never \
-            reports. What the JVM reports itself counts too. Also threads that wait for a read-write lock which readers hold, while another \
-            thread waits for a lock of theirs: if that one is a reader, it is a deadlock.",
+        looks_for: "A cycle of threads in a thread dump, each waiting for a lock that the next one holds: monitors (synchronized), \
+            ReentrantLock and similar locks if the dump contains their owners, and class initialisation, which the JVM shows as RUNNABLE and \
+            never reports. Deadlocks that the JVM itself reports count too. Also threads that wait for a read-write lock held by readers, \
+            while another thread waits for one of their locks: if that thread is a reader, it is a deadlock.",
         hurts: "None of these threads ever runs again, nor does any that needs one of their locks. Pools run out of threads one by one \
             until the service answers nothing.",
-        todo: "Restart the service to get it going. Then let all code take these locks in the same order, hold one lock at a time, or \
-            take the second one with tryLock and a time limit. The frames of both threads say where the locks are taken. Classes that initialise \
-            each other: load one of them first, or move what they need into a third. A reader that needs the write lock must give back \
-            the read lock first.",
-        wrong: "Files of Thread.dump_to_file hold threads written one after the other, so that a cycle may be put together from two \
-            moments; it is real if the next dump shows it again. Without -l (jstack, jcmd Thread.print) nothing is known of who \
-            holds a ReentrantLock: the rule is then undecided where threads wait for one. No dump records readers, owners of a StampedLock, \
-            or the owner of a ReentrantLock that a virtual thread waits for: then it names a possible deadlock, and acts where no waiter got \
-            any of two such locks in three dumps, which owners that hang for as long do as well. Printed dumps leave out \
-            virtual threads that are not mounted; then it is undecided as well.",
+        todo: "Restart the service to recover. Then make all code take these locks in the same order, hold one lock at a time, or take the \
+            second one with tryLock and a timeout. The frames of both threads show where the locks are taken. Classes that initialise each \
+            other: load one of them first, or move what they need into a third. A reader that needs the write lock must release the read \
+            lock first.",
+        wrong: "Files of Thread.dump_to_file contain threads written one after the other, so a cycle may mix two moments; it is real if the \
+            next dump shows it again. Without -l (jstack, jcmd Thread.print) the holder of a ReentrantLock is unknown: the rule is then \
+            undecided if threads wait for one. No dump records readers, owners of a StampedLock, or the owner of a ReentrantLock that a \
+            virtual thread waits for: the rule then reports a possible deadlock, and acts if no waiter got any of two such locks in three \
+            dumps; owners that hang for that long look the same. Printed dumps omit virtual threads that are not mounted; then the rule is \
+            undecided as well.",
         sources: "HotSpot, VM_FindDeadlocks and ThreadService::find_deadlocks_at_safepoint; the reference bank host, step 4.",
     },
     judge,
@@ -91,7 +91,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
         if !lacks.is_empty() {
             return Ok(vec![Finding::undecided(lacks)]);
         }
-        let sentence = "the threads that wait for locks do not wait for one another in a cycle";
+        let sentence = "no deadlock: no cycle among the threads that wait for locks";
         return Ok(vec![
             Finding::clear(sentence)
                 .below(deadlocks.value, CYCLES.value)
@@ -112,7 +112,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     Ok(findings)
 }
 
-/// What the dumps leave unseen, so that no deadlock is unknown.
+/// What the dumps do not show, so that a deadlock cannot be ruled out.
 fn unseen(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Lack>, Missing> {
     let mut lacks = Vec::new();
     let ownerless = evidence.quantity(&keys::THREADS_OWNERLESS, jvm)?;
@@ -180,8 +180,8 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
                 .cite(held.reading)
                 .cite(unrecorded.reading)
                 .consider("app.lock_split")
-                .expect("a restart frees these threads; locks taken in one order keep them free")
-                .refuted_by("a later dump shows one of these threads at another place"),
+                .expect("a restart frees these threads; a single lock order prevents a recurrence")
+                .refuted_by("a later dump shows one of these threads elsewhere"),
         );
     } else if findings.is_empty() && unrecorded.value > 1.0 && locks.value > 1.0 {
         let sentence = format!(
@@ -195,7 +195,7 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
                 .confidence(Grade::Low)
                 .cite(unrecorded.reading)
                 .cite(locks.reading)
-                .refuted_by("a later dump shows one of these threads at another place"),
+                .refuted_by("a later dump shows one of these threads elsewhere"),
         );
     }
     Ok(findings)
@@ -228,10 +228,10 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
         Finding::act(wait.subject, sentence)
             .severity(Grade::High)
             .cite(behind.reading)
-            .refuted_by("a later dump shows one of these threads at another place")
+            .refuted_by("a later dump shows one of these threads elsewhere")
     } else {
         let sentence = format!(
-            "{threads} for {}{during}: the readers never give it back, or a thread that waits is a reader itself",
+            "{threads} for {}{during}: the readers never release it, or a waiting thread is itself a reader",
             wait.what.value
         );
         let finding = if still.value >= READERS.value || certain {
@@ -248,7 +248,7 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
             .cite(wait.count.reading)
             .cite(still.reading)
             .consider("app.lock_split")
-            .expect("a restart frees these threads; a lock that is given back before the next is taken keeps them free"),
+            .expect("a restart frees these threads; releasing a lock before taking the next prevents a recurrence"),
     ))
 }
 
@@ -273,7 +273,7 @@ fn cycle(evidence: &Evidence, jvm: &Subject, subject: &Subject) -> Result<Findin
         .cite(told.reading)
         .cite(reported.reading)
         .consider("app.lock_split")
-        .expect("a restart frees these threads; locks taken in one order keep them free")
-        .refuted_by("a later dump shows one of these threads at another place");
+        .expect("a restart frees these threads; a single lock order prevents a recurrence")
+        .refuted_by("a later dump shows one of these threads elsewhere");
     Ok(finding)
 }

@@ -6,7 +6,7 @@ use rungwise_model::keys;
 
 use crate::Judgement;
 
-/// Judges each JVM that there are dumps of; missing if there is none. One that lacks what the rule needs is undecided.
+/// Judges each JVM that has dumps; missing if there is none. A JVM that lacks what the rule needs is undecided.
 pub(super) fn each(
     evidence: &Evidence,
     judge: impl Fn(&Evidence, &Subject) -> Result<Vec<Finding>, Missing>,
@@ -25,7 +25,7 @@ pub(super) fn each(
     Ok(findings)
 }
 
-/// Threads that wait for one thing which no thread owns.
+/// Threads that wait for one resource that no thread owns.
 pub(super) struct Wait<'e> {
     pub(super) subject: &'e Subject,
     pub(super) kind: &'e str,
@@ -46,7 +46,7 @@ pub(super) fn waits<'e>(evidence: &'e Evidence, jvm: &Subject) -> Result<Vec<Wai
     if groups.value < 1.0 {
         return Ok(Vec::new());
     }
-    // Files before JDK 25 have no states, so there what waits is known, and of how many is not.
+    // Files before JDK 25 have no states: the waiting threads are known, the number of busy ones is not.
     let business = evidence.quantity(&keys::THREADS_BUSINESS, jvm);
     let business = business.map_or(0.0, |business| business.value);
     let of_jvm = format!("{}:", jvm.name());
@@ -76,7 +76,7 @@ impl Wait<'_> {
         series.fold(self.count.value, f64::min)
     }
 
-    /// So many threads as a share of those with something to do.
+    /// This number of threads as a share of those with something to do.
     pub(super) fn share_of(&self, threads: f64) -> f64 {
         threads / self.business.max(1.0)
     }
@@ -86,12 +86,12 @@ impl Wait<'_> {
         self.share_of(self.lasting())
     }
 
-    /// Who may release it, as the end of a sentence.
+    /// The threads that may release it, as the end of a sentence.
     pub(super) fn holders(&self) -> String {
         let of_limit = matches!(self.kind, "connection" | "semaphore");
         match self.past {
-            Some(past) => format!("; past that place: {}", past.value),
-            None if of_limit => "; no thread is past that place, so it may have leaked".to_owned(),
+            Some(past) => format!("; likely holders: {}", past.value),
+            None if of_limit => "; no likely holder, so it may have leaked".to_owned(),
             None => String::new(),
         }
     }

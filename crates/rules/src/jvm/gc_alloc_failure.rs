@@ -1,7 +1,7 @@
-//! `gc-alloc-failure`: the cause that reads like an error and is none.
+//! `gc-alloc-failure`: the cause that reads like an error but is none.
 //!
-//! "Allocation Failure" says that Eden was full, which is what brings a young collection. It is no fragmentation and no
-//! want of memory. What may be wrong is how often and how long, and this rule says whether it is.
+//! "Allocation Failure" means that Eden was full, which triggers a young collection. It is neither fragmentation nor a
+//! lack of memory. What may be wrong is how often and how long, which this rule judges.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -13,23 +13,23 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of the run in collection pauses",
     value: 0.05,
-    origin: "GCeasy's line for the whole log",
+    origin: "GCeasy's threshold for the whole log",
 };
 
 const LONG: Threshold = Threshold {
-    name: "99th percentile of the young collections, in seconds, where no goal was given",
+    name: "99th percentile of young pauses in seconds, if no goal is given",
     value: 0.2,
     origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
 };
 
-/// Share of all young collections from which on their interval is told as that of these, and the other way round: full ones of
-/// Serial and CMS carry the same cause.
+/// Share of all young collections from which on their interval is reported as that of these, and vice versa: full collections of
+/// Serial and CMS have the same cause.
 const MOST: f64 = 0.9;
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-alloc-failure",
     topic: "jvm",
-    summary: "\"Allocation Failure\" brings collections that cost too much",
+    summary: "collections due to \"Allocation Failure\" cost too much",
     needs: &[
         &keys::GC_ALLOCATION_FAILURES,
         &keys::GC_PAUSE_GOAL,
@@ -41,14 +41,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, LONG],
     knobs: &[],
     doc: Doc {
-        looks_for: "Collections because Eden was full (Allocation Failure, G1 Evacuation Pause), and whether they take more than 5 % \
-            of the run or longer than a pause may be.",
-        hurts: "Mostly not at all: it is the normal trigger of a young collection, and a log without it is that of an idle service.",
-        todo: "Clear: nothing; neither another collector nor another heap removes a trigger that has to be. Found: gc-young-frequent \
-            and gc-young-long say which of the two it is and what helps.",
-        wrong: "Full collections of the Serial collector carry the same cause; gc-full counts those. Many of them are no sign either: \
-            what counts is their share of the time.",
-        sources: "The reference bank host, whose log is full of them at 30 % CPU, and where G1 in place of CMS brought nothing; HotSpot \
+        looks_for: "Collections triggered by a full Eden (Allocation Failure, G1 Evacuation Pause) that take more than 5 % of the run or \
+            longer than the pause goal.",
+        hurts: "Usually not at all: it is the normal trigger of a young collection, and a log without it comes from an idle service.",
+        todo: "Clear: nothing; no other collector or heap removes a necessary trigger. Found: gc-young-frequent and gc-young-long show which \
+            of the two applies and what helps.",
+        wrong: "Full collections of the Serial collector have the same cause; gc-full counts those. A high count is no symptom either: what \
+            counts is their share of the time.",
+        sources: "The reference bank host, whose log is full of them at 30 % CPU, and where G1 instead of CMS gained nothing; HotSpot \
             gcCause.cpp.",
     },
     judge,
@@ -61,19 +61,19 @@ fn judge(evidence: &Evidence) -> Judgement {
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let count = run.number(&keys::GC_ALLOCATION_FAILURES)?;
     if count.value < 1.0 {
-        return Ok(Finding::clear("no collection came because Eden was full").cite(count.reading));
+        return Ok(Finding::clear("a full Eden triggered no collection").cite(count.reading));
     }
     let lost = 1.0 - run.number(&keys::GC_THROUGHPUT)?.value;
     let long = run.told(&keys::GC_YOUNG_P99);
     let line = run.goal(&LONG);
-    // Where others come as well, the time between them all is not that of these.
+    // If other collections run too, the interval of all is not that of these.
     let youngs = run.told(&keys::GC_YOUNGS);
     let every = run.told(&keys::GC_YOUNG_INTERVAL).filter(|_| {
         youngs.is_none_or(|youngs| count.value >= MOST * youngs && youngs >= MOST * count.value)
     });
     let every = every.map_or_else(String::new, |every| format!(", every {}", seconds(every)));
     let what = format!(
-        "{} came because Eden was full{every}",
+        "a full Eden triggered {}{every}",
         say::count(count.value, "collection")
     );
     let keys = [
@@ -85,25 +85,23 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let too_long = long.filter(|long| *long > line);
     if lost <= SHARE.value && too_long.is_none() {
         let sentence = format!(
-            "{what}: the normal trigger, not an error, no action needed; all pauses take {} of the run",
+            "{what}: normal, not an error, no action needed; all pauses take {} of the run",
             say::percent(lost)
         );
         return Ok(run.cite(Finding::clear(sentence).below(lost, SHARE.value), &keys));
     }
     let sentence = match too_long {
         Some(long) => format!(
-            "{what}; normal trigger, but they take up to {} (99th percentile)",
+            "{what}: a normal trigger, but they take up to {} (99th percentile)",
             seconds(long)
         ),
         None => format!(
-            "{what}; normal trigger, but all pauses take {} of the run",
+            "{what}: a normal trigger, but all pauses take {} of the run",
             say::percent(lost)
         ),
     };
     Ok(run
         .cite(run.watch(sentence), &keys)
         .severity(Grade::Low)
-        .refuted_by(
-            "gc-young-frequent and gc-young-long that are clear: other pauses take the time",
-        ))
+        .refuted_by("gc-young-frequent and gc-young-long are clear: other pauses take the time"))
 }

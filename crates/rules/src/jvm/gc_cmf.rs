@@ -1,6 +1,6 @@
-//! `gc-cmf`: the old generation was full before CMS had swept it.
+//! `gc-cmf`: CMS does not free the old generation in time.
 //!
-//! CMS frees while the service allocates. If it starts too late, or finds no block large enough, one thread compacts
+//! CMS frees memory while the service allocates. If it starts too late, or finds no block large enough, one thread compacts
 //! the whole old generation in a pause (`concurrent mode failure`, `promotion failed`).
 
 use rungwise_model::check::{Finding, Grade};
@@ -16,32 +16,32 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const FAILURES: Threshold = Threshold {
     name: "concurrent mode failures and promotion failures",
     value: 0.0,
-    origin: "any, as garbagecat; a cycle that starts in time has none",
+    origin: "any, as in garbagecat; a cycle that starts in time has none",
 };
 
 const LIVE: Threshold = Threshold {
-    name: "live set as a share of the old generation from which on no start is early enough",
+    name: "live set as a share of the old generation, above which no start is early enough",
     value: 0.8,
-    origin: "jifa's line for the old generation after its collection",
+    origin: "jifa's threshold for the old generation after its collection",
 };
 
 const PIECES: Threshold = Threshold {
-    name: "largest free block as a share of what is free, below which the old generation is fragmented",
+    name: "largest free block as a share of the free space, below which the old generation is fragmented",
     value: 0.1,
-    origin: "own guess: an array of a tenth of the free room finds none",
+    origin: "own guess: an array as large as a tenth of the free space finds no block",
 };
 
-/// Room beyond what is promoted during a cycle, as a share of the old generation: bursts, and pieces that fit nothing.
+/// Space beyond the promotion of a cycle, as a share of the old generation: for bursts and unusable fragments.
 const SPARE: f64 = 0.1;
-/// Of the largest promotion at most so much is kept free: the first one may move all that a service holds.
+/// Upper bound of the space kept free for the largest promotion: the first one may move everything that a service holds.
 const MOST: f64 = 0.15;
-/// The start that the reference case ended with, for a log that does not tell the rates.
+/// The start that the reference case ended with, for a log without the rates.
 const USUAL: f64 = 0.7;
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-cmf",
     topic: "jvm",
-    summary: "the old generation was full before CMS had swept it",
+    summary: "CMS does not free the old generation in time",
     needs: &[
         &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
@@ -76,16 +76,16 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[FAILURES, LIVE, PIECES],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "A concurrent mode failure or a failed promotion of CMS, with where its cycles start, how long they take and how \
-            much is promoted meanwhile.",
+        looks_for: "A concurrent mode failure or a promotion failure of CMS, with the occupancy at which its cycles start, their length and \
+            the promotion meanwhile.",
         hurts: "One thread collects the whole heap while the service is stopped, for seconds per GiB.",
-        todo: "Start earlier, at a fixed share: -XX:CMSInitiatingOccupancyFraction with -XX:+UseCMSInitiatingOccupancyOnly. The \
-            share leaves room for what is promoted in one and a half cycles, for the largest single promotion, because CMS collects the \
-            young generation only if that much is free, and a tenth to spare. Where the live set leaves no such \
-            room, only a larger old generation or fewer live objects help. From JDK 14 on there is no CMS: G1 (17, 21, 25) moves \
-            its start by itself and compacts as it goes; its counterpart of this trouble is gc-evacuation-failed.",
-        wrong: "System.gc() and heap dumps interrupt a cycle, which is not counted here. Very large arrays fail to be promoted in an \
-            old generation with room, because it is in pieces; an earlier start helps little then.",
+        todo: "Start earlier, at a fixed occupancy: -XX:CMSInitiatingOccupancyFraction with -XX:+UseCMSInitiatingOccupancyOnly. The share \
+            leaves space for the promotion of one and a half cycles, for the largest single promotion, because CMS collects the young \
+            generation only if that much is free, and a tenth to spare. If the live set leaves no such space, only a larger old generation \
+            or fewer live objects help. From JDK 14 on there is no CMS: G1 (17, 21, 25) adapts its start and compacts as it goes; its \
+            counterpart of this problem is gc-evacuation-failed.",
+        wrong: "System.gc() and heap dumps interrupt a cycle, which is not counted here. Very large arrays fail to be promoted if the free \
+            space of the old generation is fragmented; an earlier start helps little then.",
         sources: "The reference case of long connections (70 %); HotSpot of JDK 8, concurrentMarkSweepGeneration.cpp; JEP 363.",
     },
     judge,
@@ -100,22 +100,23 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let promotions = run.number(&keys::GC_PROMOTION_FAILURES)?;
     let all = failures.value + promotions.value;
     if all <= FAILURES.value {
-        let sentence = "no concurrent mode failure and no failed promotion";
+        let sentence = "no concurrent mode failure and no promotion failure";
         return Ok(Finding::clear(sentence).cite(failures.reading));
     }
     if !matches!(run.collector(), Collector::Cms | Collector::Other) {
-        let sentence = "promotions failed under a collector that compacts in each full collection; see gc-full";
+        let sentence =
+            "promotions failed, but this collector compacts in each full collection; see gc-full";
         return Ok(Finding::clear(sentence).cite(promotions.reading));
     }
     let longest = run
         .told(&keys::GC_FULL_LONGEST)
         .filter(|longest| *longest > 0.0);
     let longest = longest.map_or_else(String::new, |longest| {
-        format!(", the longest full collection {}", seconds(longest))
+        format!(", longest full collection {}", seconds(longest))
     });
     let troubles: Vec<String> = [
         (failures.value, "concurrent mode failure"),
-        (promotions.value, "failed promotion"),
+        (promotions.value, "promotion failure"),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0.0)
@@ -143,28 +144,28 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }))
 }
 
-/// What helps: nothing but room, fewer pieces, or an earlier start.
+/// What helps: only more space, less fragmentation, or an earlier start.
 fn remedy(run: &Run<'_>, what: &str) -> Finding {
     if live::live(run).is_leak() {
-        let sentence = format!("{what}: the live set grows into the heap, see gc-live-growth");
+        let sentence = format!("{what}: the live set keeps growing, see gc-live-growth");
         return run
             .act(sentence)
-            .refuted_by("a live set that is level while CMS fails as often");
+            .refuted_by("CMS fails as often while the live set is level");
     }
     no_start_helps(run, what).unwrap_or_else(|| start(run, what))
 }
 
-/// A larger heap, and a start that leaves room in it: with a planted late start a larger heap alone had as many failures.
+/// A larger heap, and a start that leaves space in it: with a planted late start a larger heap alone had as many failures.
 fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
     if run.larger().is_none() {
         return finding;
     }
-    let finding = run.grow(finding, "room for what is promoted during a cycle");
+    let finding = run.grow(finding, "space for the promotion of a cycle");
     // Half of that heap is alive.
     run.lower(finding, Goal::StartCyclesAt((USUAL * 100.0) as u32))
 }
 
-/// The least that a sweep left, as a share of the old generation: what a late one leaves has garbage of its own cycle in it.
+/// The least that a sweep left, as a share of the old generation: a late sweep leaves garbage of its own cycle.
 fn live_share(run: &Run<'_>) -> Option<f64> {
     let share = run.told(&keys::GC_LIVE_SHARE)?;
     let Ok(live) = run.number(&keys::GC_LIVE) else {
@@ -179,30 +180,30 @@ fn live_share(run: &Run<'_>) -> Option<f64> {
     Some(share * least / live.value.max(1.0))
 }
 
-/// The old generation is too full, or in pieces.
+/// The old generation is too full, or fragmented.
 fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
     let told = |key| run.told(key);
     if let Some(live) = live_share(run).filter(|live| *live > LIVE.value) {
         let sentence = format!(
-            "{what}: the live set takes {} of the old generation, too much for any start",
+            "{what}: the live set takes {} of the old generation, so no start is early enough",
             say::percent(live)
         );
-        let refuted = "a longer log in which an old collection leaves less";
+        let refuted = "an old collection leaves less in a longer log";
         let finding = run.act(sentence).refuted_by(refuted);
         return Some(roomier(run, finding));
     }
     let largest = told(&keys::GC_FREE_LARGEST).filter(|largest| *largest < PIECES.value)?;
     let sentence = format!(
-        "{what}: the old generation is fragmented: its largest free block is {} of what is free; a collector that moves objects together as it goes, as G1 does, leaves none",
+        "{what}: the old generation is fragmented, its largest free block is {} of the free space; a compacting collector such as G1 avoids that",
         say::percent(largest)
     );
-    let refuted = "failures just after a full collection, which leaves one piece";
+    let refuted = "CMS fails just after a full collection, which compacts the old generation";
     Some(run.act(sentence).refuted_by(refuted))
 }
 
 /// Where cycles have to start, and why.
 fn start(run: &Run<'_>, what: &str) -> Finding {
-    // What was asked for stands for what was seen, where no cycle tells it.
+    // The configured start, for a log without cycles.
     let asked = run
         .value_of("CMSInitiatingOccupancyFraction=")
         .and_then(|percent| percent.parse::<f64>().ok())
@@ -214,12 +215,12 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
     let sentence = reasons(what, seen, needed);
     if let Some(seen) = seen.or(asked).filter(|seen| wanted >= *seen) {
         let sentence = format!(
-            "{sentence}; a start at {} leaves room for that, so a burst or an old generation in pieces is the reason",
+            "{sentence}; a start at {} leaves room for that, so a burst or fragmentation is the cause",
             say::percent(seen)
         );
         return run
             .act(sentence)
-            .refuted_by("-XX:PrintFLSStatistics=1 that shows large free blocks, and no burst of promotion before the failures");
+            .refuted_by("-XX:PrintFLSStatistics=1 shows large free blocks, and no burst of promotion precedes the failures");
     }
     let live = live_share(run);
     // Where nothing but promotions failed, a start beyond what was in use then would have come too late.
@@ -228,20 +229,21 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
         .filter(|at| wanted >= *at && only_promotions(run));
     if let Some(at) = failed_at {
         let sentence = format!(
-            "{sentence}; with {} of the old generation in use there was room, so a burst or an old generation in pieces is the reason",
+            "{sentence}; with {} of the old generation in use there was room, so a burst or fragmentation is the cause",
             say::percent(at)
         );
         return run
             .act(sentence)
-            .refuted_by("-XX:PrintFLSStatistics=1 that shows large free blocks, and no burst of promotion before the failures");
+            .refuted_by("-XX:PrintFLSStatistics=1 shows large free blocks, and no burst of promotion precedes the failures");
     }
     // Below the live set cycles would follow one another without end.
     let lowest = live.map_or(0.1, |live| live + 0.05);
     if wanted < lowest {
-        let sentence = format!("{sentence}; no start leaves room for both the live set and that");
+        let sentence =
+            format!("{sentence}; no start leaves room for both the live set and promotion");
         let finding = run
             .act(sentence)
-            .refuted_by("a log with more cycles and a lower rate of promotion");
+            .refuted_by("a log with more cycles shows a lower promotion rate");
         return roomier(run, finding);
     }
     let confidence = if needed.is_some() && live.is_some() && seen.is_some() {
@@ -253,7 +255,7 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
         .act(sentence)
         .confidence(confidence)
         .expect(gain(run, seen, live, wanted))
-        .refuted_by("failures that stay when all initial marks of the log start at the new share");
+        .refuted_by("failures continue although all initial marks start at the new occupancy");
     run.lower(
         finding,
         Goal::StartCyclesAt((wanted * 100.0).floor() as u32),
@@ -279,7 +281,7 @@ fn wanted(now: Option<f64>, needed: Option<f64>, largest: f64) -> f64 {
     }
 }
 
-/// The sentence with where cycles start and what is promoted meanwhile, as far as the log tells.
+/// The sentence with the start of cycles and the promotion meanwhile, as far as the log contains them.
 fn reasons(what: &str, seen: Option<f64>, needed: Option<(f64, f64)>) -> String {
     let start = seen.map(|seen| {
         format!(
@@ -289,7 +291,7 @@ fn reasons(what: &str, seen: Option<f64>, needed: Option<(f64, f64)>) -> String 
     });
     let meanwhile = needed.map(|(share, rate)| {
         format!(
-            "{} is promoted meanwhile ({})",
+            "{} is promoted during a cycle ({})",
             say::percent(share),
             flow(rate)
         )
@@ -301,7 +303,7 @@ fn reasons(what: &str, seen: Option<f64>, needed: Option<(f64, f64)>) -> String 
     }
 }
 
-/// What an earlier start brings and what it costs.
+/// What an earlier start gains and costs.
 fn gain(run: &Run<'_>, seen: Option<f64>, live: Option<f64>, wanted: f64) -> String {
     // Between two cycles the old generation fills from the live set up to the start.
     let often = seen
@@ -309,7 +311,7 @@ fn gain(run: &Run<'_>, seen: Option<f64>, live: Option<f64>, wanted: f64) -> Str
         .filter(|(seen, live)| wanted < *seen && wanted > *live)
         .map_or_else(String::new, |(seen, live)| {
             format!(
-                ", for cycles {:.1} times as often",
+                ", but {:.1} times as many cycles",
                 ((seen - live) / (wanted - live)).clamp(1.0, 1e6)
             )
         });
@@ -319,5 +321,5 @@ fn gain(run: &Run<'_>, seen: Option<f64>, live: Option<f64>, wanted: f64) -> Str
         .map_or_else(String::new, |longest| {
             format!(" and pauses of up to {}", seconds(longest))
         });
-    format!("at most these failures{longest} go{often}")
+    format!("at best none of these failures{longest}{often}")
 }

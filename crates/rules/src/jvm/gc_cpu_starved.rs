@@ -1,7 +1,7 @@
-//! `gc-cpu-starved`: pauses are long because the CPUs were not there.
+//! `gc-cpu-starved`: pauses are long for lack of CPU time.
 //!
-//! Several threads collect, so a pause costs more CPU time than it lasts. Where it costs less, the threads waited: for a
-//! CPU, for a page of swap, for a lock of the kernel. Where most of it is kernel time, pages are being made.
+//! Several threads collect, so a pause costs more CPU time than it lasts. If it costs less, the threads waited: for a
+//! CPU, for a page of swap, for a kernel lock. If most of it is kernel time, the kernel is allocating pages.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -11,13 +11,13 @@ use super::run::{Collector, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const INVERTED: Threshold = Threshold {
-    name: "share of the pauses of 50 ms and more that got less CPU time than they lasted",
+    name: "share of pauses of 50 ms or more with less CPU time than wall time",
     value: 0.1,
     origin: "own guess; garbagecat warns at any, and a busy machine has one now and then",
 };
 
 const SERIAL: Threshold = Threshold {
-    name: "CPU time over wall time of those pauses, below which a single collecting thread waited",
+    name: "CPU time over wall time of those pauses, below which a single GC thread waited",
     value: 0.9,
     origin: "own guess: one thread gets at most 1, less the 10 ms resolution of the log",
 };
@@ -29,7 +29,7 @@ const SYS: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "pauses of 50 ms and more that it takes to judge",
+    name: "pauses of 50 ms or more needed for a judgement",
     value: 5.0,
     origin: "own guess: one of four is a quarter and no pattern",
 };
@@ -46,7 +46,7 @@ const JUDGED: f64 = 0.05;
 pub(crate) static RULE: Rule = Rule {
     id: "gc-cpu-starved",
     topic: "jvm",
-    summary: "collections wait for CPUs, or spend their time in the kernel",
+    summary: "GC threads wait for CPUs, or spend their time in the kernel",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_CPU_INVERTED,
@@ -61,16 +61,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[INVERTED, SERIAL, SYS, FEW, PATTERN],
     knobs: &["jvm.active_cpus"],
     doc: Doc {
-        looks_for: "Pauses of 50 ms and more whose CPU time is less than their wall time, or mostly kernel time.",
-        hurts: "The pause is as long as the slowest of its threads, and no option of the collector makes it shorter.",
-        todo: "Look at the machine: steal, cfs-throttled, runq-delay, swap-in and thp-stall tell which of them it is. In a container \
-            with a quota, let the JVM reckon with the CPUs that it has (jvm.active_cpus); collecting threads beyond the quota are \
-            stopped in the midst of a pause. A log on a slow disk stops a pause as well: -Xlog:async (JDK 17 on), or a log in memory.",
-        wrong: "The Serial collector has one thread, whose CPU time can only equal the pause: there the sum of all pauses is judged. \
-            Full collections of CMS, of G1 before JDK 10 and of Parallel without UseParallelOldGC have one thread too, and count only \
-            where they got less than nine tenths of a CPU. \
-            Times in steps of 10 ms make short pauses look inverted, so only those of 50 ms and more count. The first collections \
-            touch their memory for the first time, in the kernel.",
+        looks_for: "Pauses of 50 ms or more whose CPU time is less than their wall time, or mostly kernel time.",
+        hurts: "A pause lasts as long as the slowest of its threads, and no option of the collector makes it shorter.",
+        todo: "Check the machine: steal, cfs-throttled, runq-delay, swap-in and thp-stall show which of them it is. In a container with a \
+            quota, set the number of CPUs that the JVM counts on (jvm.active_cpus); GC threads beyond the quota are throttled in the middle \
+            of a pause. A log on a slow disk stalls a pause as well: -Xlog:async (JDK 17 on), or a log in memory.",
+        wrong: "The Serial collector has one thread, whose CPU time can only equal the pause: there the sum of all pauses is judged. Full \
+            collections of CMS, of G1 before JDK 10 and of Parallel without UseParallelOldGC have one thread too, and count only if they got \
+            less than nine tenths of a CPU. Times in steps of 10 ms make short pauses look inverted, so only those of 50 ms or more count. \
+            The first collections touch their memory for the first time, in the kernel.",
         sources: "garbagecat (inverted parallelism, sys above user), jifa (bad sys).",
     },
     judge,
@@ -84,7 +83,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let short = run.number(&keys::GC_PAUSE_LONGEST).ok();
     if let Some(longest) = short.filter(|longest| longest.value < JUDGED) {
         let sentence = format!(
-            "no pause of 50 ms and more: the longest took {}",
+            "no pause of 50 ms or more: the longest took {}",
             seconds(longest.value)
         );
         return Ok(Finding::clear(sentence).cite(longest.reading));
@@ -95,7 +94,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let parallelism = run.number(&keys::GC_CPU_PARALLELISM)?;
     let all = say::count(pauses.value, "pause");
     if pauses.value < FEW.value {
-        let sentence = format!("{all} of 50 ms and more: too few to be a pattern");
+        let sentence = format!("{all} of 50 ms or more: too few for a pattern");
         return Ok(Finding::clear(sentence).cite(pauses.reading));
     }
     let single = run.collector() == Collector::Serial
@@ -118,17 +117,17 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     ];
     if sys.value > SYS.value && pattern(sys.value) {
         let sentence = format!(
-            "{} of {all} of 50 ms and more spent most of their CPU time in the kernel: swap, huge pages that are made, or memory touched for the first time",
+            "GC runs mostly in the kernel in {} of {all} of 50 ms or more: swap, huge page allocation, or first touch of memory",
             say::percent(sys.value)
         );
         return Ok(run
             .cite(run.act(sentence), &keys)
             .severity(if sys.value > 0.5 { Grade::High } else { Grade::Medium })
-            .refuted_by("those pauses are the first of the run: then -XX:+AlwaysPreTouch moves them to the start"));
+            .refuted_by("those pauses are the first of the run: then -XX:+AlwaysPreTouch moves them to startup"));
     }
     if starved {
         let sentence = format!(
-            "{} of {all} of 50 ms and more got less CPU time than they lasted ({:.1} CPUs busy on average): their threads waited",
+            "GC threads waited: {} of {all} of 50 ms or more got less CPU time than they lasted ({:.1} CPUs on average)",
             say::percent(inverted.value),
             parallelism.value.clamp(0.0, 9999.0)
         );
@@ -139,11 +138,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             } else {
                 Grade::Medium
             })
-            .refuted_by("idle CPUs, no throttling and no swap at the times of those pauses")
+            .refuted_by("CPUs were idle during those pauses, without throttling or swap")
             .consider("jvm.active_cpus"));
     }
     let sentence = format!(
-        "pauses had their CPUs: {:.1} busy on average",
+        "pauses got enough CPU time: {:.1} CPUs busy on average",
         parallelism.value.clamp(0.0, 9999.0)
     );
     Ok(Finding::clear(sentence)

@@ -18,11 +18,11 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const FAILURES: Threshold = Threshold {
     name: "collections whose evacuation failed",
     value: 0.0,
-    origin: "any, as garbagecat: G1 keeps a reserve so that there is none",
+    origin: "any, as in garbagecat: G1 keeps a reserve so that there is none",
 };
 
 const HUMONGOUS: Threshold = Threshold {
-    name: "share of the heap in humongous objects from which on they take the room",
+    name: "share of the heap in humongous objects, above which they are the cause",
     value: 0.3,
     origin: "own guess; jifa warns at half of the heap",
 };
@@ -34,9 +34,9 @@ const LITTLE: Threshold = Threshold {
 };
 
 const LIVE: Threshold = Threshold {
-    name: "live set as a share of the largest heap from which on the heap is too small",
+    name: "live set as a share of the maximum heap, above which the heap is too small",
     value: 0.8,
-    origin: "jifa's line for the old generation after its collection",
+    origin: "jifa's threshold for the old generation after its collection",
 };
 
 /// Full collections for each failure from which on a reserve is not enough. Measured with planted bursts: at 1 in 15 a reserve of a
@@ -90,16 +90,16 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Collections with \"to-space exhausted\" or \"Evacuation Failure\", and what had taken the free regions: humongous \
-            objects, a fixed young generation, a live set that fills the heap, cycles that begin too late, or a burst.",
-        hurts: "The collection takes several times as long, what failed fills the old generation, and a full collection often follows.",
-        todo: "Take a fixed -Xmn, -XX:NewSize or -XX:NewRatio out: G1 cannot make room by a smaller young generation then. Where cycles \
-            begin above what the promotion of a cycle and the reserve leave: an earlier start \
-            (-XX:InitiatingHeapOccupancyPercent, from JDK 9 on with -XX:-G1UseAdaptiveIHOP). Where a full collection follows one failure \
-            in five: a larger heap. Else keep more regions free \
-            (-XX:G1ReservePercent=20; JDK 8, 11, 17, 21 and 25 take it); where that many are, and where the live set is above four \
+            objects, a fixed young generation, a live set that fills the heap, cycles that start too late, or a burst.",
+        hurts: "The collection takes several times as long, objects that could not be moved fill the old generation, and a full collection \
+            often follows.",
+        todo: "Remove a fixed -Xmn, -XX:NewSize or -XX:NewRatio: with it G1 cannot shrink the young generation to make room. If cycles start \
+            above what the promotion of a cycle and the reserve leave: an earlier start (-XX:InitiatingHeapOccupancyPercent, from JDK 9 on \
+            with -XX:-G1UseAdaptiveIHOP). If a full collection follows one failure in five: a larger heap. Otherwise keep more regions free \
+            (-XX:G1ReservePercent=20; JDK 8, 11, 17, 21 and 25 accept it); if that many are free already, or the live set exceeds four \
             fifths of the heap: a larger heap. Humongous objects: gc-humongous.",
-        wrong: "One failure at the start, while G1 learns the size of the young generation, is no pattern. From JDK 22 on a region \
-            in which native code holds an object (JEP 423) stays where it is; \"Evacuation Failure: Pinned\" is not counted.",
+        wrong: "One failure at the start, while G1 learns the size of the young generation, is no pattern. From JDK 22 on a region in which \
+            native code pins an object (JEP 423) stays in place; \"Evacuation Failure: Pinned\" is not counted.",
         sources: "HotSpot Garbage Collection Tuning Guide, G1, on evacuation failures; JEP 423; own logs of JDK 17 with a heap that \
             is too small.",
     },
@@ -117,18 +117,18 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let fulls = run.told(&keys::GC_FULLS_ALLOCATION).unwrap_or(0.0);
     let mut what = format!(
-        "the evacuation failed in {}",
+        "evacuation failed in {}",
         say::count(failures.value, "collection")
     );
     if fulls > 0.0 {
         let _ = write!(
             what,
-            ", and {} came for lack of room",
+            ", and lack of space caused {}",
             say::count(fulls, "full collection")
         );
     }
     let mut finding = remedy(run, &what, failures.value + fulls);
-    // A failure that costs no time hurts nobody; a healthy service of JDK 25 has one in ten collections at its start.
+    // A failure that costs no time does no harm; a healthy service of JDK 25 has one in ten collections at its start.
     let lost = run.told(&keys::GC_THROUGHPUT).map(|share| 1.0 - share);
     if fulls < 1.0
         && lost.is_some_and(|lost| lost < LITTLE.value)
@@ -166,7 +166,7 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
         );
         return run
             .act(sentence)
-            .refuted_by("failures at times when few humongous regions are in use");
+            .refuted_by("evacuation also fails when few humongous regions are in use");
     }
     let asked = run.told(&keys::GC_HUMONGOUS).unwrap_or(0.0);
     let pauses = run.told(&keys::GC_PAUSES).filter(|pauses| *pauses > 0.0);
@@ -179,57 +179,57 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
         // What to do about them is the other rule's matter.
         return run
             .watch(sentence)
-            .refuted_by("failures at times when few humongous regions are in use");
+            .refuted_by("evacuation also fails when few humongous regions are in use");
     }
     if live::live(run).is_leak() {
-        let sentence = format!("{what}; the live set grows into the heap: see gc-live-growth");
+        let sentence = format!("{what}; the live set keeps growing: see gc-live-growth");
         return run
             .act(sentence)
-            .refuted_by("a live set that is level while evacuations fail as often");
+            .refuted_by("evacuation fails as often while the live set is level");
     }
     if let Some(share) = above(&keys::GC_LIVE_SHARE, &LIVE) {
         let sentence = format!(
-            "{what}; {} of the largest heap is alive, so the heap is too small",
+            "{what}; {} of the maximum heap is live, so the heap is too small",
             say::percent(share)
         );
         let finding = run
             .act(sentence)
-            .refuted_by("a longer log in which an old collection leaves less");
-        return run.grow(finding, "room for what is copied");
+            .refuted_by("an old collection leaves less in a longer log");
+        return run.grow(finding, "space for copying survivors");
     }
     let fixed = ["-Xmn", "-XX:NewSize=", "-XX:MaxNewSize=", "-XX:NewRatio="];
     if let Some(option) = fixed.iter().find(|option| run.has_option(option)) {
         let sentence = format!(
-            "{what}; {} fixes the young generation, so that G1 cannot make room by a smaller one: take it out",
+            "{what}; {} fixes the young generation, so G1 cannot shrink it to make room: remove it",
             option.trim_end_matches('=')
         );
         let finding = run
             .act(sentence)
             .confidence(Grade::High)
-            .expect("a young generation that G1 makes smaller before regions run out: at most these failures go")
-            .refuted_by("failures that stay without it");
+            .expect("G1 shrinks the young generation before regions run out: at best none of these failures")
+            .refuted_by("failures continue without it");
         return run.take_out(finding, &FIXED_YOUNG);
     }
     if troubles <= 1.0 {
-        let sentence = format!("{what}, once: a burst or the start");
+        let sentence = format!("{what}, once: a burst or startup");
         return run
             .watch(sentence)
             .confidence(Grade::Low)
-            .refuted_by("no other failure in a longer log");
+            .refuted_by("a longer log has no other failure");
     }
     if let Some(late) = late_start::late(run) {
         let finding = run
             .act(format!("{what}; {}", late.why))
-            .refuted_by("failures that stay when all cycles of the log begin at the new share");
+            .refuted_by("failures continue although all cycles start at the new occupancy");
         return late.ask(run, finding);
     }
     let fulls = run.told(&keys::GC_FULLS_ALLOCATION).unwrap_or(0.0);
     if fulls >= OFTEN * (troubles - fulls) {
-        let sentence = format!("{what}: the heap has no room for what comes at once");
+        let sentence = format!("{what}: the heap has no room for bursts");
         let finding = run
             .act(sentence)
-            .refuted_by("failures and full collections that stay with a larger heap");
-        return run.grow(finding, "room for bursts");
+            .refuted_by("failures and full collections continue with a larger heap");
+        return run.grow(finding, "space for bursts");
     }
     let reserve = late_start::reserve(run);
     if reserve >= f64::from(RESERVE) / 100.0 {
@@ -239,12 +239,12 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
         );
         let finding = run
             .act(sentence)
-            .refuted_by("failures that stay with a larger heap");
-        return run.grow(finding, "room for bursts");
+            .refuted_by("failures continue with a larger heap");
+        return run.grow(finding, "space for bursts");
     }
     let finding = run
         .act(what.to_owned())
-        .expect("room for bursts of a fifth of the heap, and a tenth less of it for objects: cycles come sooner")
-        .refuted_by("failures that stay with more regions in reserve");
+        .expect("space for bursts of a fifth of the heap, and a tenth less for objects: cycles start sooner")
+        .refuted_by("failures continue with more regions in reserve");
     run.raise(finding, Goal::Reserve(RESERVE))
 }

@@ -1,7 +1,7 @@
-//! `gc-full`: collections of the whole heap in one pause, by what brought them.
+//! `gc-full`: collections of the whole heap in one pause, by cause.
 //!
-//! With Serial and Parallel a full collection is how the old generation is collected at all; with G1, CMS, Shenandoah and
-//! ZGC it is the way out when the concurrent one came too late. So the line is another one.
+//! With Serial and Parallel only full collections collect the old generation; with G1, CMS, Shenandoah and ZGC they are
+//! the fallback when the concurrent collection is too late. So the thresholds differ.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Key, Missing};
@@ -16,7 +16,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of the run in full collections, with Serial and Parallel",
     value: 0.01,
-    origin: "own guess: a fifth of what GCeasy lets all collections take",
+    origin: "own guess: a fifth of what GCeasy allows for all collections",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -69,16 +69,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, LONG, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Full collections, by cause: no room could be made (allocation, evacuation, promotion), Ergonomics of the Parallel \
-            collector, metaspace, System.gc(), tools.",
+        looks_for: "Full collections, by cause: lack of space (allocation, evacuation, promotion), Ergonomics of the Parallel collector, \
+            metaspace, System.gc(), tools.",
         hurts: "The pause grows with the heap: about a second per GiB of live objects with one thread.",
-        todo: "No room: look first at gc-live-growth, gc-premature-promotion, gc-cmf and gc-evacuation-failed, which say why. Where the \
-            cycles of G1 begin too late, an earlier start (-XX:InitiatingHeapOccupancyPercent). \
-            Ergonomics: the Parallel collector foresees that the old generation will not hold the next promotion; a larger heap, or \
-            a collector that works concurrently. Metaspace: gc-metadata. System.gc(): gc-explicit. A heap dump, a histogram or a \
-            diagnostic command: somebody asked; nothing to tune.",
-        wrong: "With Serial and Parallel full collections are ordinary; they count only where they take more than 1 % of the run or \
-            longer than the goal. A log from the start of a service holds those of its start.",
+        todo: "Lack of space: check gc-live-growth, gc-premature-promotion, gc-cmf and gc-evacuation-failed first, which show why. If G1's \
+            cycles start too late, an earlier start (-XX:InitiatingHeapOccupancyPercent). Ergonomics: the Parallel collector predicts that \
+            the old generation will not hold the next promotion; a larger heap, or a collector that works concurrently. Metaspace: \
+            gc-metadata. System.gc(): gc-explicit. A heap dump, a histogram or a diagnostic command: requested by hand; nothing to tune.",
+        wrong: "With Serial and Parallel full collections are normal; they count only if they take more than 1 % of the run or longer than \
+            the goal. A log from the start of a service contains those of its startup.",
         sources: "jifa and garbagecat (any full collection); HotSpot Garbage Collection Tuning Guide; own logs of JDK 8, 17 and 25.",
     },
     judge,
@@ -87,7 +86,7 @@ pub(crate) static RULE: Rule = Rule {
 /// Share from which on the log is a full collection and nothing else.
 const WHOLE: f64 = 1.0 - 1e-6;
 
-/// What most of the full collections came for.
+/// What triggered most of the full collections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
     Room,
@@ -113,7 +112,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .told(&keys::GC_SECONDS)
         .filter(|whole| *whole > 0.0)
         .map(|whole| time.value / whole)
-        // A log that is one pause says nothing of the run.
+        // A log that is a single pause shows nothing about the run.
         .filter(|share| *share < WHOLE);
     let line = run.goal(&LONG);
     let ordinary = matches!(run.collector(), Collector::Serial | Collector::Parallel);
@@ -124,13 +123,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let causes = causes.filter(|causes| !causes.value.is_empty());
     let causes = causes.map_or_else(String::new, |causes| format!(" ({})", causes.value));
     let what = format!(
-        "{}{causes}, the longest {}{took}",
+        "{}{causes}, longest {}{took}",
         say::count(fulls.value, "full collection"),
         seconds(longest.value)
     );
     if ordinary && longest.value <= line && share.is_none_or(|share| share <= SHARE.value) {
         let sentence =
-            format!("{what}: with this collector the ordinary way to collect the old generation");
+            format!("{what}: with this collector the normal way to collect the old generation");
         return Ok(Finding::clear(sentence)
             .below(share.unwrap_or(0.0), SHARE.value)
             .cite(fulls.reading)
@@ -142,17 +141,17 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         Why::Room => {
             let full = run.told(&keys::GC_LIVE_SHARE).filter(|share| *share > 0.8);
             let full = full.map_or_else(String::new, |share| {
-                format!("; {} of the room is alive", say::percent(share))
+                format!("; the live set is at {} of its limit", say::percent(share))
             });
             let of = share_of(run, &keys::GC_FULLS_ALLOCATION);
-            let sentence = format!("{what}{of} because no room could be made otherwise{full}");
+            let sentence = format!("{what}{of} for lack of space{full}");
             match late_start::late(run) {
                 // More heap, or an earlier start, only delays the end.
                 _ if live.is_leak() => leaks(run, &sentence),
                 Some(late) => {
-                    let finding = run
-                        .act(format!("{sentence}; {}", late.why))
-                        .refuted_by("full collections that stay when all cycles of the log begin at the new share");
+                    let finding = run.act(format!("{sentence}; {}", late.why)).refuted_by(
+                        "full collections continue although all cycles start at the new occupancy",
+                    );
                     let finding = run.cite(
                         finding,
                         &[&keys::GC_CYCLE_OCCUPANCY, &keys::GC_CONCURRENT_ABORTED],
@@ -162,38 +161,37 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 None if overflows(run) => survivors(run, &sentence),
                 // What failed is the start of a cycle or an old generation in pieces; more heap alone may not help.
                 None if full.is_empty() && cms_failed(run) => run
-                    .act(format!("{sentence}: gc-cmf says why"))
-                    .refuted_by("full collections without a failure of CMS before them"),
+                    .act(format!("{sentence}: see gc-cmf for the cause"))
+                    .refuted_by("full collections run without a preceding failure of CMS"),
                 None => run
                     .grow(
                         run.act(sentence),
-                        "proportionally fewer where lack of room triggers them",
+                        "proportionally fewer where lack of space triggers them",
                     )
                     .refuted_by(
-                        "room that old collections leave, and full collections all the same",
+                        "old collections leave space, and full collections run all the same",
                     ),
             }
         }
         Why::Ergonomics => {
             let of = share_of(run, &keys::GC_FULLS_ERGONOMICS);
-            let sentence = format!(
-                "{what}{of} because the old generation has no room for what will be promoted"
-            );
+            let sentence =
+                format!("{what}{of} because the old generation cannot hold the next promotion");
             if live.is_leak() {
                 leaks(run, &sentence)
             } else if overflows(run) {
                 survivors(run, &sentence)
             } else {
-                run.grow(run.act(sentence), "as many times fewer of them")
-                    .refuted_by("as many of them with a larger old generation")
+                run.grow(run.act(sentence), "proportionally fewer of them")
+                    .refuted_by("a larger old generation has as many of them")
             }
         }
         Why::Metadata => run
-            .watch(format!("{what}: metaspace reached its mark"))
-            .refuted_by("full collections of another cause in a longer log"),
+            .watch(format!("{what}: metaspace reached its high-water mark"))
+            .refuted_by("a longer log has full collections of another cause"),
         Why::Explicit => run
-            .watch(format!("{what}: System.gc() requests them"))
-            .refuted_by("full collections of another cause in a longer log"),
+            .watch(format!("{what}: System.gc() triggers them"))
+            .refuted_by("a longer log has full collections of another cause"),
         Why::Untold => {
             let sentence = format!("{what}; the log does not show their cause");
             let finding = if longest.value > line || share.is_some_and(|share| share > SHARE.value)
@@ -202,11 +200,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             } else {
                 run.watch(sentence)
             };
-            finding.refuted_by("a log with causes (-XX:+PrintGCCause from JDK 7u40 on) that names System.gc() or a tool")
+            finding.refuted_by("a log with causes (-XX:+PrintGCCause from JDK 7u40 on) names System.gc() or a tool")
         }
         Why::Inspection => run
             .watch(format!("{what}: a tool requests them, nothing to tune"))
-            .refuted_by("full collections at times when no tool looks"),
+            .refuted_by("full collections run while no tool is in use"),
     };
     let finding = run.cite(
         finding,
@@ -228,20 +226,20 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 /// The live set fills the heap.
 fn leaks(run: &Run<'_>, sentence: &str) -> Finding {
     run.act(format!(
-        "{sentence}; the live set grows into it: see gc-live-growth"
+        "{sentence}; the live set keeps growing: see gc-live-growth"
     ))
-    .refuted_by("a live set that is level while full collections come as often")
+    .refuted_by("full collections run as often while the live set is level")
 }
 
-/// What fills the old generation was alive for a moment: a larger heap alone has as many collections, each somewhat later.
+/// Short-lived objects fill the old generation: a larger heap alone has as many collections, each somewhat later.
 fn survivors(run: &Run<'_>, sentence: &str) -> Finding {
     run.act(format!(
         "{sentence}; survivor spaces overflow into the old generation: see gc-survivors-small"
     ))
-    .refuted_by("as many full collections with survivor spaces that hold what is in flight")
+    .refuted_by("full collections are as many with survivor spaces that hold all survivors")
 }
 
-/// CMS was not done in time, or found no block that is large enough.
+/// CMS did not finish in time, or found no block that is large enough.
 fn cms_failed(run: &Run<'_>) -> bool {
     let failed = [
         &keys::GC_CONCURRENT_MODE_FAILURES,
@@ -253,7 +251,7 @@ fn cms_failed(run: &Run<'_>) -> bool {
     failed && matches!(run.collector(), Collector::Cms | Collector::Other)
 }
 
-/// How many of them came for this, where others were asked for; else all did.
+/// How many of them have this cause, if others were requested; else all do.
 fn share_of(run: &Run<'_>, key: &'static Key) -> String {
     let count = |key| run.told(key).unwrap_or(0.0);
     let explicit = count(&keys::GC_FULLS_EXPLICIT);
@@ -272,7 +270,7 @@ fn share_of(run: &Run<'_>, key: &'static Key) -> String {
     format!("; {}, and {}", asked.join(", "), say::whole(own))
 }
 
-/// Of what most came. The first two are sicknesses of the heap: where there is one of them, the others do not hide it.
+/// The most frequent cause. The first two are problems of the heap: the others do not hide them.
 fn why(run: &Run<'_>) -> Result<Why, Missing> {
     let room = run.number(&keys::GC_FULLS_ALLOCATION)?.value;
     let count = |key| run.told(key).unwrap_or(0.0);
@@ -284,7 +282,7 @@ fn why(run: &Run<'_>) -> Result<Why, Missing> {
             Why::Room
         });
     }
-    // The failure tells where the cause is not told; where it is, another collection failed.
+    // The failure is the cause if none is logged; otherwise another collection failed.
     let failed = count(&keys::GC_CONCURRENT_MODE_FAILURES)
         + count(&keys::GC_PROMOTION_FAILURES)
         + count(&keys::GC_EVACUATION_FAILURES);

@@ -1,7 +1,7 @@
-//! `gc-heap-exceeds-memory`: the heap may grow beyond the memory that the JVM has found.
+//! `gc-heap-exceeds-memory`: the heap may grow beyond the memory that the JVM detects.
 //!
-//! A JVM reserves its heap and starts; the kernel pages it out, or ends the process, when the heap fills. The header of a
-//! log tells both sizes. The same question is asked of a command line by `jvm-heap-exceeds-memory`.
+//! A JVM reserves its heap and starts; the kernel swaps it out, or kills the process, when the heap fills. The log's header
+//! contains both sizes. `jvm-heap-exceeds-memory` checks a command line for the same.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -12,15 +12,15 @@ use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const LEFT: Threshold = Threshold {
-    name: "share of the memory beside the heap and the bounds of other memory, below which it is too little",
+    name: "share of memory left beside the heap and the limits of other areas, below which it is too little",
     value: 0.1,
-    origin: "own guess: 200 stacks of 1 MiB, the collector's own structures and the system want some percent each",
+    origin: "own guess: 200 stacks of 1 MiB, the collector's own structures and the system need a few percent each",
 };
 
 const FITS: Threshold = Threshold {
-    name: "share of the memory that a heap is given where it was too large",
+    name: "share of memory recommended for a heap that is too large",
     value: 0.75,
-    origin: "a quarter beside the heap is usual for containers",
+    origin: "leaving a quarter beside the heap is usual for containers",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -40,21 +40,21 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LEFT, FITS],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "A largest heap above the memory that the log's header tells, or one that leaves less than a tenth of it once the \
-            bounds of metaspace or permanent generation, code cache and direct memory are added, where the flags in the log set them.",
-        hurts: "A collection touches the whole heap. Where part of it is in swap, a pause of milliseconds becomes one of seconds or \
-            minutes; without swap the kernel ends the process.",
-        todo: "Give the heap three quarters of the memory (-Xmx; from JDK 10 and 8u191 on -XX:MaxRAMPercentage=75.0 without -Xmx), \
-            or the machine more memory. A live set above that needs the memory.",
-        wrong: "A heap that never fills does no harm. A JDK 8 before 8u191 tells the memory of the machine in a container too, so that \
-            a limit below it is not seen here. Other processes, threads and native libraries are not counted.",
-        sources: "HotSpot os::print_memory_info and gcInitLogger.cpp (what the header tells); garbagecat (heap and permanent generation \
+        looks_for: "A maximum heap above the memory in the log's header, or one that leaves less than a tenth of it once the limits of \
+            metaspace or permanent generation, code cache and direct memory are added, if the flags in the log set them.",
+        hurts: "A collection touches the whole heap. If part of it is in swap, a pause of milliseconds becomes one of seconds or minutes; \
+            without swap the kernel kills the process.",
+        todo: "Give the heap three quarters of the memory (-Xmx; from JDK 10 and 8u191 on -XX:MaxRAMPercentage=75.0 without -Xmx), or the \
+            machine more memory. A live set above that needs the memory.",
+        wrong: "A heap that never fills does no harm. In a container, JDK 8 before 8u191 logs the memory of the machine, so a lower limit is \
+            not visible here. Other processes, threads and native libraries are not counted.",
+        sources: "HotSpot os::print_memory_info and gcInitLogger.cpp (contents of the header); garbagecat (heap and permanent generation \
             beyond physical memory).",
     },
     judge,
 };
 
-/// Flags that bound memory beside the heap.
+/// Flags that limit memory beside the heap.
 const BESIDE: [&str; 4] = [
     "MaxPermSize=",
     "MaxMetaspaceSize=",
@@ -74,7 +74,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         let finding = run.cite(beyond(run, heap.value, memory.value), &keys);
         return Ok(finding.severity(Grade::High).confidence(Grade::High));
     }
-    // A bound that no machine has, as the log of JDK 8 prints for metaspace without one, bounds nothing.
+    // JDK 8 logs a limit for metaspace without one that exceeds any machine; it limits nothing.
     let beside: Vec<(&str, f64)> = BESIDE
         .iter()
         .filter_map(|flag| Some((flag.trim_end_matches('='), run.size_of(flag)?)))
@@ -86,7 +86,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .chain(beside.iter().map(|(flag, _)| *flag))
         .collect();
     let sentence = format!(
-        "{} may take {} of {}",
+        "{} may take {} of {} of memory",
         parts.join(" and "),
         say::bytes(all),
         say::bytes(memory.value)
@@ -97,28 +97,26 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let finding = run
         .watch(format!(
-            "{sentence}: hardly anything is left for threads, code and the collector"
+            "{sentence}: little is left for threads, code and the collector"
         ))
         .severity(if all > memory.value {
             Grade::Medium
         } else {
             Grade::Low
         })
-        .refuted_by("resident memory of the process under full load, well below the memory")
+        .refuted_by("the resident memory of the process under full load is well below that")
         .consider(OPTIONS);
     Ok(run.cite(finding, &keys))
 }
 
 fn beyond(run: &Run<'_>, heap: f64, memory: f64) -> Finding {
     let then = match run.told(&keys::GC_SWAP) {
-        Some(swap) if swap > 0.0 => {
-            "what does not fit goes to swap, and each collection reads it back"
-        }
-        Some(_) => "without swap the kernel ends the process when it fills",
-        None => "the kernel swaps it out or ends the process when it fills",
+        Some(swap) if swap > 0.0 => "the rest goes to swap, and each collection reads it back",
+        Some(_) => "without swap the kernel kills the process when it fills",
+        None => "the kernel swaps it out or kills the process when it fills",
     };
     let sentence = format!(
-        "the heap may grow to {} and there are {} of memory: {then}",
+        "the maximum heap of {} exceeds the {} of memory: {then}",
         say::bytes(heap),
         say::bytes(memory)
     );
@@ -126,16 +124,16 @@ fn beyond(run: &Run<'_>, heap: f64, memory: f64) -> Finding {
     let live = run.told(&keys::GC_LIVE).filter(|live| *live > fits);
     let finding = |sentence: String| {
         run.act(sentence)
-            .refuted_by("a machine or limit with more memory than the JVM that wrote the log saw")
+            .refuted_by("the machine or the limit has more memory than the JVM logged")
     };
     if let Some(live) = live {
         let live = say::bytes(live);
         return finding(format!(
-            "{sentence}; {live} are live, so it needs the memory"
+            "{sentence}; {live} are live, so it needs more memory"
         ));
     }
     let mib = |bytes: f64| (bytes / (1024.0 * 1024.0)).floor().max(1.0) as u64;
-    let smaller = finding(sentence).expect("no page of the heap in swap, and no end by the kernel");
+    let smaller = finding(sentence).expect("no page of the heap in swap, and no OOM kill");
     // The JVM does not start with a heap that is larger at first than at most.
     let first = run
         .size_of("InitialHeapSize=")

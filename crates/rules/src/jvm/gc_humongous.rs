@@ -1,7 +1,7 @@
-//! `gc-humongous`: objects larger than half a region bring collections of G1.
+//! `gc-humongous`: objects larger than half a region trigger collections of G1.
 //!
-//! Such an object takes whole regions for itself, the rest of the last one is lost, and its allocation checks whether a
-//! cycle should start.
+//! Such an object takes whole regions, wastes the rest of the last one, and its allocation checks whether a cycle should
+//! start.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -12,37 +12,37 @@ use super::run::{Collector, OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
-    name: "most that humongous objects took of the heap",
+    name: "largest share of the heap in humongous objects",
     value: 0.3,
     origin: "own guess; jifa warns at half of the heap",
 };
 
 const BROUGHT: Threshold = Threshold {
-    name: "share of the collections that a humongous allocation triggered",
+    name: "share of collections triggered by a humongous allocation",
     value: 0.1,
     origin: "own guess; garbagecat warns at any",
 };
 
 const FEW: Threshold = Threshold {
-    name: "collections for humongous objects that make a pattern",
+    name: "collections triggered by humongous allocations that make a pattern",
     value: 3.0,
-    origin: "own guess: one may be a table that is made once",
+    origin: "own guess: one may be a table allocated once",
 };
 
 const REGIONS: Threshold = Threshold {
-    name: "regions that the heap keeps with a larger size at least",
+    name: "least number of regions that the heap keeps with larger ones",
     value: 48.0,
-    origin: "measured: arrays of 1.3 MB in a heap of 256 MiB, JDK 17: with 64 regions of 4 MiB no humongous collection and half of the pauses were left",
+    origin: "measured: arrays of 1.3 MB in a heap of 256 MiB, JDK 17: 64 regions of 4 MiB left no humongous collection and half of the pauses",
 };
 
-/// The largest region that somebody may ask for, up to JDK 17 and from 18 on (JDK-8275056), MiB.
+/// The largest region that can be configured, up to JDK 17 and from 18 on (JDK-8275056), MiB.
 const LARGEST_MIB: [f64; 2] = [32.0, 512.0];
 const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-humongous",
     topic: "jvm",
-    summary: "objects larger than half a region bring collections",
+    summary: "objects larger than half a region trigger collections",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
@@ -62,16 +62,16 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, BROUGHT, FEW, REGIONS],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Humongous objects of G1 that take more than 30 % of the heap, or bring more than a tenth of its collections.",
-        hurts: "They fill whole regions, cannot be moved, and start cycles and collections that nothing else needs; a heap in pieces \
-            ends in full collections.",
-        todo: "Larger regions make fewer objects humongous: -XX:G1HeapRegionSize, a power of two up to 32 MiB (JDK 8, 11, 17; up to \
-            512 MiB from 18 on), twice as large as nine of ten of these objects. How large they are a log tells with \
-            -Xlog:gc+humongous=debug,gc+ergo+ihop=debug (JDK 8: -XX:+PrintAdaptiveSizePolicy); without it no size is proposed. Where the heap \
-            holds fewer than 48 regions of that size: a larger heap first. Better no such arrays: read and write in pieces, give collections their size. ZGC and \
-            Shenandoah have large objects too, without this trouble.",
-        wrong: "A few large buffers that live for ever take room and cost nothing more. Larger regions make G1 coarser: with fewer than \
-            some hundred regions it keeps its goal less well.",
+        looks_for: "Humongous objects of G1 that take more than 30 % of the heap, or trigger more than a tenth of its collections.",
+        hurts: "They fill whole regions, cannot be moved, and start cycles and collections that nothing else needs; a fragmented heap ends \
+            in full collections.",
+        todo: "Larger regions make fewer objects humongous: -XX:G1HeapRegionSize, a power of two up to 32 MiB (JDK 8, 11, 17; up to 512 MiB \
+            from 18 on), twice as large as nine in ten of these objects. A log shows their sizes with \
+            -Xlog:gc+humongous=debug,gc+ergo+ihop=debug (JDK 8: -XX:+PrintAdaptiveSizePolicy); without them no size is proposed. If the heap \
+            holds fewer than 48 regions of that size: a larger heap first. Better avoid such arrays: read and write in chunks, presize \
+            collections. ZGC and Shenandoah have large objects too, without this problem.",
+        wrong: "A few large, permanent buffers take space and cost nothing more. Larger regions make G1 coarser: with fewer than a few \
+            hundred regions it meets its pause goal less well.",
         sources: "HotSpot Garbage Collection Tuning Guide, humongous objects; JDK-8275056 (regions up to 512 MiB); jifa; garbagecat.",
     },
     judge,
@@ -84,7 +84,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let brought = run.number(&keys::GC_HUMONGOUS)?;
     if !matches!(run.collector(), Collector::G1 | Collector::Other) {
-        return Ok(Finding::clear("a collector without humongous objects").cite(brought.reading));
+        return Ok(Finding::clear("this collector has no humongous objects").cite(brought.reading));
     }
     let pauses = run.number(&keys::GC_PAUSES)?;
     let part = (brought.value / pauses.value.max(1.0)).clamp(0.0, 1.0);
@@ -96,7 +96,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     );
     if let Some(share) = share {
         what = format!(
-            "{what}, and such objects took up to {} of the heap",
+            "{what}; these objects took up to {} of the heap",
             say::percent(share)
         );
     }
@@ -113,34 +113,36 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         &keys::GC_HUMONGOUS_SIZE,
         &keys::GC_REGION,
     ];
-    // Room alone, with no collection for it, is that of buffers that stay.
+    // Space without collections belongs to permanent buffers.
     if !often {
         return Ok(run
             .cite(run.watch(what), &keys)
-            .refuted_by("the same objects over the whole run: then they cost room only"));
+            .refuted_by("the same objects live for the whole run: then they only cost space"));
     }
     let (larger, told) = region(run);
     let finding = run
         .cite(run.act(format!("{what}{told}")), &keys)
         .severity(if large { Grade::High } else { Grade::Medium })
-        .refuted_by("as many with regions of that size: the objects are larger still");
+        .refuted_by(
+            "collections are as many with regions of that size: the objects are larger still",
+        );
     let Some(larger) = larger else {
         if run.told(&keys::GC_HUMONGOUS_SIZE).is_some() {
-            // Regions as large as that are too few, or there are none: more room is what is left.
-            return Ok(run.grow(finding, "as many times fewer collections for such objects"));
+            // Such regions are too few or do not exist: only a larger heap helps.
+            return Ok(run.grow(finding, "proportionally fewer collections for such objects"));
         }
         let finding = finding
-            .expect("a log with the sizes of these objects, which decide the size of a region");
+            .expect("a log with the sizes of these objects, which determine the region size");
         return Ok(run.advise(finding, Goal::HumongousLog));
     };
     let finding = finding.expect(format!(
-        "at most {} of the pauses go: those of objects that fit half of a region of {larger} MiB",
+        "up to {} fewer pauses: those of objects that fit half a region of {larger} MiB",
         say::percent(part)
     ));
     Ok(run.raise(finding, Goal::RegionMib(larger)))
 }
 
-/// The next size of a region in MiB, if this JDK has it and the heap holds enough of them; and what is to be said of it.
+/// The next region size in MiB, if this JDK has it and the heap holds enough of them; and the words for the sentence.
 fn region(run: &Run<'_>) -> (Option<u64>, String) {
     let now = run.told(&keys::GC_REGION).map(|region| region / MIB);
     let size = run
@@ -148,7 +150,7 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
         .filter(|size| *size > 0.0);
     let told = size.map_or_else(
         || "; the log lacks their sizes".to_owned(),
-        |size| format!("; nine of ten take up to {}", say::bytes(size)),
+        |size| format!("; nine in ten take up to {}", say::bytes(size)),
     );
     // An object of half a region is not humongous yet (`G1CollectedHeap::humongous_threshold_for`).
     let fits = size.map(|size| (2.0 * size / MIB).log2().ceil().exp2().max(1.0));
@@ -160,13 +162,13 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
     let [most, newer] = LARGEST_MIB;
     if wanted > newer || wanted > most && !run.jdk().from(18) {
         let limit = if run.jdk().from(18) {
-            format!("{newer:.0} MiB are the most")
+            format!("the maximum is {newer:.0} MiB")
         } else {
-            format!("{most:.0} MiB are the most up to JDK 17, {newer:.0} from 18 on")
+            format!("the maximum is {most:.0} MiB up to JDK 17, {newer:.0} from 18 on")
         };
         return (
             None,
-            format!("{told}; they need regions of {wanted:.0} MiB, and {limit}"),
+            format!("{told}; they need regions of {wanted:.0} MiB, but {limit}"),
         );
     }
     let regions = run.told(&keys::GC_HEAP_MAX).map(|heap| heap / MIB / wanted);
@@ -175,7 +177,7 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
             let few = say::whole(few.floor());
             (
                 None,
-                format!("{told}; of regions of {wanted:.0} MiB the heap holds {few}, too few"),
+                format!("{told}; the heap holds only {few} regions of {wanted:.0} MiB, too few"),
             )
         }
         None => (Some(wanted as u64), told),

@@ -1,7 +1,7 @@
-//! `gc-live-growth`: what is alive after old collections grows.
+//! `gc-live-growth`: the live set after old collections grows.
 //!
-//! Heap in use is no measure, because it holds garbage; what an old collection leaves is alive. Its slope is that of Theil and
-//! Sen, which a single odd collection does not bend, and only a slope whose whole interval is above zero counts.
+//! Heap in use is no measure, because it includes garbage; what an old collection leaves is live. The slope is the Theil-Sen
+//! estimator, which a single outlier does not bend, and only a slope whose whole interval is above zero counts.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Reading};
@@ -13,13 +13,13 @@ use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const OFTEN: Threshold = Threshold {
-    name: "seconds between old collections of a full heap, below which it has a cost now",
+    name: "seconds between old collections of a full heap, below which severity is high",
     value: 60.0,
-    origin: "jifa's line for full collections",
+    origin: "jifa's threshold for full collections",
 };
 
 const SOON: Threshold = Threshold {
-    name: "days until the room is full, below which action is due",
+    name: "days until the live set reaches its limit, below which the rule acts",
     value: 7.0,
     origin: "own guess: services are redeployed about weekly",
 };
@@ -27,11 +27,11 @@ const SOON: Threshold = Threshold {
 const SHORT: Threshold = Threshold {
     name: "length of the run in seconds, below which a service still fills its caches",
     value: 3600.0,
-    origin: "own guess; what a service holds after minutes does not show what it will hold",
+    origin: "own guess; the live set after minutes does not predict the later one",
 };
 
 const CLOSE: Threshold = Threshold {
-    name: "share of its room that a rising live set has to take in a short run, from which on a cache that fills is less likely",
+    name: "share of its limit that a rising live set takes in a short run, above which a filling cache is less likely",
     value: 0.7,
     origin: "own guess: caches are sized to leave a third of the heap free",
 };
@@ -74,17 +74,18 @@ pub(crate) static RULE: Rule = Rule {
     ],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "A live set that grows with certainty (95 %) and by more than 5 % over the run, that takes more than 80 % of its \
-            room, or that falls from the end of the heap and rises again.",
-        hurts: "Old collections come more and more often and free less and less, until the service ends in an OutOfMemoryError.",
+        looks_for: "A live set that grows with 95 % confidence and by more than 5 % over the run, that takes more than 80 % of its limit, or \
+            that falls from the top of the heap and rises again.",
+        hurts: "Old collections run more and more often and free less and less, until the service ends in an OutOfMemoryError.",
         todo: "A leak (the live set rose until the heap was full, or rises without levelling off): two heap histograms some minutes apart \
             (jcmd PID GC.class_histogram) show which class grows; a heap dump shows what holds it. A larger heap only delays the end. A \
-            saw-tooth: search for code that catches OutOfMemoryError, and for caches made of soft references. A heap that is too small (full \
-            from the beginning, and level, or filled within seconds of the start): a larger one (-Xmx), or fewer live objects.",
-        wrong: "A leak that fills the heap within 10 s of the start is called a heap that is too small. A service that has just started fills its caches: below an hour a rise is an act finding only above 70 % of the room. Sessions \
-            grow in the morning and fall at night: a log of less than a day cannot distinguish them from a leak. A cache without a bound, or \
-            with a bound that the heap cannot hold, looks like a leak, and hurts like one. What marks and sweeps of CMS and G1 report as alive \
-            includes garbage of the same cycle, so the live set is an upper bound.",
+            sawtooth: search for code that catches OutOfMemoryError, and for caches of soft references. A heap that is too small (full from \
+            the beginning and level, or filled within seconds of the start): a larger one (-Xmx), or fewer live objects.",
+        wrong: "A leak that fills the heap within 10 s of the start is reported as a heap that is too small. A service that has just started \
+            fills its caches: below an hour the rule acts on a rise only above 70 % of the limit. Sessions grow in the morning and fall at \
+            night: a log of less than a day cannot distinguish them from a leak. A cache without a bound, or with a bound that exceeds the \
+            heap, looks like a leak, and hurts like one. Marks and sweeps of CMS and G1 report garbage of the same cycle as live, so the \
+            live set is an upper bound.",
         sources: "jifa, JDK Mission Control (live set rule); Sen, Estimates of the regression coefficient based on Kendall's tau, 1968.",
     },
     judge,
@@ -99,20 +100,19 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let holds = say::bytes(live.value);
     let share = run.told(&keys::GC_LIVE_SHARE);
     let of_room = share.map_or_else(String::new, |share| {
-        format!(", {} of its room", say::percent(share))
+        format!(", {} of its limit", say::percent(share))
     });
     if run
         .told(&keys::GC_OUT_OF_MEMORY)
         .is_some_and(|errors| errors > 0.0)
     {
-        let sentence = format!("the service ran out of memory; {holds} were alive last{of_room}");
+        let sentence =
+            format!("the service ran out of memory; the last live set is {holds}{of_room}");
         let finding = run.advise(run.act(sentence), Goal::HeapDump);
         return Ok(cited(run, finding)
             .severity(Grade::High)
             .confidence(Grade::High)
-            .refuted_by(
-                "the error is of threads, metaspace or direct memory, which its message says",
-            ));
+            .refuted_by("the error's message names threads, metaspace or direct memory"));
     }
     let clear = |sentence: String| {
         let clear = Finding::clear(sentence).cite(live.reading);
@@ -132,28 +132,29 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             } else {
                 String::new()
             };
-            let sentence = format!("the heap is too small: {holds} stay alive{of_room}{since}");
-            let effect = "old collections come as many times less often";
+            let sentence =
+                format!("the heap is too small: the live set is {holds}{of_room}{since}");
+            let effect = "proportionally fewer old collections";
             let often = run
                 .told(&keys::GC_OLD_INTERVAL)
                 .is_some_and(|interval| interval < OFTEN.value);
             cited(run, run.grow(run.act(sentence), effect))
                 .severity(if often { Grade::High } else { Grade::Medium })
-                .refuted_by("old collections that come seldom all the same")
+                .refuted_by("old collections are rare all the same")
         }
         Live::Rising { low } => rising(run, live.value, share, low, &format!("{holds}{of_room}")),
         Live::Level => clear(format!(
-            "{holds} stay alive{of_room}: the live set grew at first and has levelled off, as a cache does that has filled"
+            "the live set is {holds}{of_room}: it grew at first and has levelled off, like a cache that has filled"
         )),
         Live::Freed => clear(format!(
-            "{holds} stay alive{of_room}: what had grown before was freed"
+            "the live set is {holds}{of_room}: its earlier growth was freed"
         )),
         Live::Steady => clear(format!(
-            "{holds} stay alive{of_room}, and that does not grow for sure"
+            "the live set is {holds}{of_room}, without significant growth"
         )),
         Live::Unknown => {
             run.number(&keys::GC_LIVE_SLOPE_LOW)?;
-            clear(format!("{holds} stay alive{of_room}"))
+            clear(format!("the live set is {holds}{of_room}"))
         }
     })
 }
@@ -168,7 +169,7 @@ fn saw(run: &Run<'_>, falls: f64, live: &Reading) -> Finding {
         String::new()
     };
     let sentence = format!(
-        "the live set filled the heap ({}) and fell {}{to}: a leak whose OutOfMemoryError is caught, or a cache that the heap cannot hold",
+        "the live set filled the heap ({}) and fell {}{to}: a leak with a caught OutOfMemoryError, or a cache too large for the heap",
         say::percent(peak),
         say::count(falls, "time"),
     );
@@ -181,7 +182,7 @@ fn saw(run: &Run<'_>, falls: f64, live: &Reading) -> Finding {
     cited(run, run.advise(finding, Goal::HeapDump))
         .severity(Grade::High)
         .confidence(if often { Grade::High } else { Grade::Medium })
-        .refuted_by("a log without OutOfMemoryError in which soft references or a job that ends free the heap")
+        .refuted_by("soft references or an ending job free the heap, without an OutOfMemoryError")
 }
 
 /// It rose until the heap was full.
@@ -191,13 +192,13 @@ fn leak(run: &Run<'_>, live: f64, reading: &Reading, of_room: &str) -> Finding {
     let first = first.filter(|first| *first < live).min_by(f64::total_cmp);
     let rise = first.map_or_else(String::new, |first| format!("from {} ", say::bytes(first)));
     let sentence = format!(
-        "the live set rose {rise}to {}{of_room}: a leak, or a cache that the heap cannot hold",
+        "the live set rose {rise}to {}{of_room}: a leak, or a cache too large for the heap",
         say::bytes(live)
     );
     let finding = run.advise(run.act(sentence), Goal::HeapDump);
     cited(run, finding)
         .severity(Grade::High)
-        .refuted_by("a longer log in which the live set stays level below the end of the heap")
+        .refuted_by("the live set stays level below the heap limit in a longer log")
 }
 
 fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -> Finding {
@@ -205,7 +206,7 @@ fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -
         .told(&keys::GC_LIVE_SLOPE_HIGH)
         .map_or(low, |high| high.max(low));
     let point = run.told(&keys::GC_LIVE_SLOPE).unwrap_or(low);
-    // What is left of its room, where that is known.
+    // What is left of its limit, if that is known.
     let left = share
         .filter(|share| *share > 0.0)
         .map(|share| (live / share - live).max(0.0));
@@ -213,21 +214,21 @@ fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -
     let when = until.map_or_else(String::new, |(soonest, latest)| {
         let (soonest, latest) = (span(soonest), span(latest));
         if soonest == latest {
-            format!("; its room is full in {latest}")
+            format!("; it reaches the limit in {latest}")
         } else {
-            format!("; its room is full in {soonest} to {latest} (95 % interval)")
+            format!("; it reaches the limit in {soonest} to {latest} (95 % interval)")
         }
     });
     let length = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
     let short = length < SHORT.value;
     let close = share.is_some_and(|share| share > CLOSE.value);
     let or = if short {
-        "; a leak, or a cache that still fills"
+        "; a leak, or a cache still filling"
     } else {
         ""
     };
     let sentence = format!(
-        "what stays alive grows by {} an hour and is {holds} now{when}{or}",
+        "the live set grows by {} an hour and is {holds} now{when}{or}",
         say::bytes(point * HOUR)
     );
     let soon = until.is_none_or(|(soonest, _)| soonest < SOON.value * DAY);
@@ -237,18 +238,18 @@ fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -
     } else {
         run.watch(sentence)
     };
-    // Fewer than ten old collections are a short story, and marks tell of garbage too.
+    // Fewer than ten old collections are a small sample, and marks include garbage.
     let bound = run
         .words(&keys::GC_LIVE_SOURCE)
         .is_some_and(|source| matches!(source.value, "cycle" | "remark"));
     let few = run
         .told(&keys::GC_LIVE_SAMPLES)
         .is_none_or(|samples| samples < 10.0);
-    // A larger heap only puts the end off; a dump shows who holds what grows.
+    // A larger heap only delays the end; a dump shows what holds the growing objects.
     let finding = run.advise(finding, Goal::HeapDump);
     let finding = match until {
         Some((soonest, _)) => finding.expect(format!(
-            "no end of the memory in {} at the soonest, once what grows is found",
+            "no OutOfMemoryError (due in {} at the earliest), once the leak is fixed",
             span(soonest)
         )),
         None => finding,
@@ -262,7 +263,7 @@ fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -
             (false, false) if length >= DAY => Grade::High,
             _ => Grade::Medium,
         })
-        .refuted_by("a longer log, over a day at least, in which it falls again")
+        .refuted_by("it falls again in a longer log, over a day at least")
 }
 
 /// Minutes, hours or days.

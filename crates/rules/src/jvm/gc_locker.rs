@@ -1,4 +1,4 @@
-//! `gc-locker`: collections come because native code held them up, not because the heap asks for them.
+//! `gc-locker`: native code delays collections and triggers unnecessary ones.
 //!
 //! Between `GetPrimitiveArrayCritical` and its release nothing may move, so a collection waits, and every thread that needs
 //! memory waits with it. When the last thread has left, a young collection follows, however little there is to collect.
@@ -13,19 +13,19 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of the collections that waited for native code",
     value: 0.1,
-    origin: "the line of JMC's rule of the GC locker",
+    origin: "the threshold of JMC's GC locker rule",
 };
 
 const COST: Threshold = Threshold {
-    name: "share of the run in such collections, from which on they cost the service",
+    name: "share of the run in such collections, from which on the rule acts",
     value: 0.005,
-    origin: "own guess: a tenth of what GCeasy lets collections take",
+    origin: "own guess: a tenth of what GCeasy allows for collections",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-locker",
     topic: "jvm",
-    summary: "collections wait for native code that holds arrays in place",
+    summary: "collections wait for native code that pins arrays",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FULLS,
@@ -39,15 +39,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, COST, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "The cause GCLocker Initiated GC in more than a tenth of the collections, and how much of the run those take.",
-        hurts: "A collection that is due waits until the last thread has left its JNI critical region, and the threads that need \
-            memory wait with it; no pause of the log shows that wait. The collection after it comes whether it is worth it or not.",
-        todo: "Find who holds the arrays, and let it hold them for a shorter time or copy them (GetByteArrayRegion): compression, \
-            cryptography, native parsers. -XX:+PrintJNIGCStalls (JDK 7 and 8) or -Xlog:gc+jni=debug (JDK 9 to 24) names the threads. \
-            G1 from JDK 22 on keeps their regions in place and collects the others (JEP 423), Shenandoah does so on every JDK that \
-            has it, and from JDK 25 on no collector has this cause.",
-        wrong: "A collection that was due anyway has this cause too when a thread was in such a region at that moment, so their share \
-            tells how often regions are in the way, not how many collections could be spared.",
+        looks_for: "The cause GCLocker Initiated GC in more than a tenth of the collections, and the share of the run that these take.",
+        hurts: "A collection that is due waits until the last thread has left its JNI critical region, and the threads that need memory wait \
+            with it; no pause of the log shows that wait. The collection after it runs whether it is worth it or not.",
+        todo: "Find the code that pins arrays, and make it pin them for a shorter time or copy them (GetByteArrayRegion): compression, \
+            cryptography, native parsers. -XX:+PrintJNIGCStalls (JDK 7 and 8) or -Xlog:gc+jni=debug (JDK 9 to 24) names the threads. G1 from \
+            JDK 22 on pins their regions and collects the others (JEP 423), Shenandoah does so on every JDK that has it, and from JDK 25 on \
+            no collector has this cause.",
+        wrong: "A collection that was due anyway has this cause too when a thread was in such a region at that moment, so their share shows \
+            how often regions interfere, not how many collections could be avoided.",
         sources: "HotSpot gcLocker.cpp of JDK 8 to 21; JEP 423; JDK-8192647 (gone in 25); JMC, GcLockerRule.",
     },
     judge,
@@ -71,7 +71,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .map(|(time, whole)| time / whole);
     let took = time.map_or_else(String::new, |time| format!(", {} in all", seconds(time)));
     let sentence = format!(
-        "{} of {} waited for native code that held arrays in place ({}){took}",
+        "{} of {} waited for native code that pinned arrays ({}){took}",
         say::whole(locker.value),
         say::count(all, "collection"),
         say::percent(share)
@@ -88,20 +88,20 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     };
     let finding = run.cite(finding, &[&keys::GC_LOCKER, &keys::GC_LOCKER_TIME]);
     let finding = match namer(run.release()) {
-        // To what the JVM writes already, and instead of nothing.
+        // In addition to what the JVM logs already; it replaces nothing.
         Some(option) => finding.turn(OPTIONS, option),
         None => finding,
     };
     let finding = finding
         .newer(match run.collector() {
             Collector::G1 => {
-                "G1 of 25 keeps such arrays in place and collects what lies around them (JEP 423, JDK 22)"
+                "G1 of JDK 25 pins such arrays and collects the memory around them (JEP 423, JDK 22)"
             }
             _ => {
-                "no collector of 25 has this cause; G1 has kept such arrays in place since JDK 22 (JEP 423)"
+                "no collector of JDK 25 has this cause; G1 has pinned such arrays since JDK 22 (JEP 423)"
             }
         })
-        .refuted_by("-Xlog:gc+jni=debug (JDK 8: -XX:+PrintJNIGCStalls) that names no thread");
+        .refuted_by("-Xlog:gc+jni=debug (JDK 8: -XX:+PrintJNIGCStalls) names no thread");
     Ok(match dear {
         Some(cost) => finding.expect(format!("at most {} of the run", say::percent(cost))),
         None => finding,
@@ -112,7 +112,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 fn namer(release: Option<u32>) -> Option<&'static str> {
     match release? {
         7..=8 => Some("-XX:+PrintJNIGCStalls"),
-        // To standard output, so that it takes no log away.
+        // To standard output, so that it replaces no log.
         9..=24 => Some("-Xlog:gc+jni=debug"),
         _ => None,
     }

@@ -1,7 +1,7 @@
-//! `gc-log-poor`: the log lacks what other answers need.
+//! `gc-log-poor`: the log lacks data that other rules need.
 //!
-//! A log costs next to nothing and answers only what it was asked for. This rule says what to add, in the words of the
-//! JDK that wrote it.
+//! A log costs next to nothing and contains only what its options request. This rule says what to add, in the syntax of
+//! the JDK that wrote it.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Key, Missing, Reading};
@@ -12,15 +12,15 @@ use super::run::{Collector, OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const LACKS: Threshold = Threshold {
-    name: "kinds of answers that the log cannot give",
+    name: "kinds of data that the log lacks",
     value: 0.0,
-    origin: "any: all of them cost a few KiB a collection",
+    origin: "any: all of them cost a few KiB per collection",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-log-poor",
     topic: "jvm",
-    summary: "the log lacks what other answers need",
+    summary: "the log lacks data that other rules need",
     needs: &[
         &keys::GC_AGE_TABLES,
         &keys::GC_ALLOCATION_FAILURES,
@@ -39,22 +39,21 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LACKS],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Pauses, times, causes, the heap before and after, age tables and safepoints that the log does not hold, and the \
-            version of the JVM.",
-        hurts: "-Xlog:gc of ZGC prints cycles and no pause, which is not to say that there was none. Without age tables nobody knows why objects are promoted, without safepoints nobody sees stops that are no \
-            collections, without the version few options can be advised.",
+        looks_for: "Pauses, times, causes, the heap before and after, age tables, safepoints or the version of the JVM missing from the log.",
+        hurts: "-Xlog:gc of ZGC prints cycles but no pauses, although there may be some. Without age tables the reason for promotion is \
+            unknown, without safepoints stops outside of collections are invisible, without the version few options can be recommended.",
         todo: "From JDK 9 on: -Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m. JDK 8 and \
             older: -Xloggc:gc.log -XX:+PrintGCDetails -XX:+PrintGCDateStamps -XX:+PrintGCTimeStamps \
             -XX:+PrintTenuringDistribution -XX:+PrintGCApplicationStoppedTime. From JDK 9 on jcmd PID VM.log turns logging on \
             without a restart.",
-        wrong: "A log that was cut has lost its head, and with it the version and the options. ZGC and Shenandoah of one generation \
-            have no ages; a log of few collections may hold no age table yet.",
+        wrong: "A truncated log has lost its head, and with it the version and the options. Non-generational ZGC and Shenandoah have no \
+            ages; a log of few collections may not contain an age table yet.",
         sources: "JEP 158 and JEP 271 (unified logging); the java command of JDK 8.",
     },
     judge,
 };
 
-/// What the log may lack, and what is unknown then.
+/// What the log may lack, and the name of the missing data.
 const ANSWERS: &[(&Key, &str)] = &[
     (&keys::GC_THROUGHPUT, "times"),
     (&keys::GC_ALLOCATION_FAILURES, "causes"),
@@ -63,7 +62,7 @@ const ANSWERS: &[(&Key, &str)] = &[
     (&keys::GC_VERSION, "the version of the JVM"),
 ];
 
-/// The same of a log without pauses, to which no times and causes of pauses belong.
+/// The same for a log without pauses, which has no times and causes of pauses.
 const BESIDE_PAUSES: &[(&Key, &str)] = ANSWERS.split_at(2).1;
 
 /// Collections below which an age table need not have come yet.
@@ -87,7 +86,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         let sentence = "the log contains what the rules need";
         return Ok(Finding::clear(sentence).cite(youngs.reading));
     }
-    // Of a collector without generations, or of a quiet JVM, there may be none.
+    // A collector without generations, or a quiet JVM, may have none.
     let of = if youngs.value > 0.0 {
         format!(" of {}", say::count(youngs.value, "young collection"))
     } else {
@@ -97,7 +96,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     Ok(advice(run, sentence, youngs.reading))
 }
 
-/// Of a log that tells of concurrent cycles and prints no pause.
+/// A log of concurrent cycles without pauses.
 fn of_cycles(run: &Run<'_>) -> Result<Finding, Missing> {
     let cycles = run.number(&keys::GC_CYCLES)?;
     let mut all = vec!["pauses"];
@@ -110,7 +109,7 @@ fn lacks(run: &Run<'_>, answers: &[(&'static Key, &'static str)]) -> Vec<&'stati
     let known = |key: &'static Key| {
         run.told(key).is_some()
             || run.words(key).is_some()
-            // One collection tells its sizes and no rate, its length and no share.
+            // A single collection has sizes but no rate, a length but no share.
             || *key == keys::GC_ALLOCATION_RATE && run.told(&keys::GC_HEAP_CAPACITY).is_some()
             || *key == keys::GC_THROUGHPUT && run.told(&keys::GC_SECONDS).is_some_and(|s| s > 0.0)
     };
@@ -123,8 +122,10 @@ fn advice(run: &Run<'_>, sentence: String, reading: &Reading) -> Finding {
         .watch(sentence)
         .severity(Grade::Low)
         .confidence(Grade::High)
-        .expect("answers of the rules that are undecided here, for a few KiB of log a collection")
-        .refuted_by("another file of the same JVM that holds it")
+        .expect(
+            "decisions of the rules that are undecided here, for a few KiB of log per collection",
+        )
+        .refuted_by("another file of the same JVM contains them")
         .cite(reading);
     run.advise(finding, Goal::RichLog)
 }

@@ -1,4 +1,4 @@
-//! `gc-long-pause`: the longest pause against the goal, and the part that took most of it.
+//! `gc-long-pause`: the longest pause against the goal, and its longest phase.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use super::run::{LONG, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const MOST: Threshold = Threshold {
-    name: "share of the pause that its longest part takes to be named",
+    name: "share of the pause from which on its longest phase is named",
     value: 0.5,
-    origin: "more than all other parts together",
+    origin: "more than all other phases together",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-long-pause",
     topic: "jvm",
-    summary: "a pause is longer than one may be",
+    summary: "a pause exceeds the goal",
     needs: &[
         &keys::GC_PAUSE_GOAL,
         &keys::GC_PAUSE_LONGEST,
@@ -31,12 +31,12 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LONG, MOST],
     knobs: &[],
     doc: Doc {
-        looks_for: "A longest pause above the goal (--slo), or above 400 ms without one; with its name and the part that took most.",
-        hurts: "Every request of that moment waits as long, and those that come meanwhile queue behind them.",
-        todo: "The rule of its kind says what helps: gc-remark-long, gc-full, gc-young-long, gc-evacuation-failed, gc-cmf; \
-            gc-cpu-starved where the machine is the matter.",
-        wrong: "One pause at the start of a service, or at a heap dump, is no pattern: where 99 of 100 pauses keep the goal it is told \
-            with less weight. ZGC and Shenandoah can make requests wait without a pause (gc-stall).",
+        looks_for: "A longest pause above the goal (--slo), or above 400 ms without one; with its name and its longest phase.",
+        hurts: "Every request at that moment waits as long, and requests that arrive meanwhile queue behind them.",
+        todo: "The rule for its kind says what helps: gc-remark-long, gc-full, gc-young-long, gc-evacuation-failed, gc-cmf; gc-cpu-starved \
+            if the machine is the cause.",
+        wrong: "One pause at the start of a service, or during a heap dump, is no pattern: if 99 of 100 pauses meet the goal, the rule only \
+            watches. ZGC and Shenandoah can make requests wait without a pause (gc-stall).",
         sources: "jifa (400 ms), JDK Mission Control (1 s).",
     },
     judge,

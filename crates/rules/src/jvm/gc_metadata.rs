@@ -1,7 +1,7 @@
-//! `gc-metadata`: collections because metaspace reached its mark.
+//! `gc-metadata`: collections because metaspace reached its high-water mark.
 //!
-//! The mark starts at about 21 MiB and moves up with each of them (`metaspace.cpp`, `MetaspaceGC`). At the start that is
-//! ordinary; long after it, classes are still being loaded.
+//! The mark starts at about 21 MiB and rises with each of them (`metaspace.cpp`, `MetaspaceGC`). During startup that is
+//! normal; long after it, classes are still being loaded.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -12,33 +12,33 @@ use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const LATE: Threshold = Threshold {
-    name: "collections for metaspace more than five minutes after the start",
+    name: "metaspace collections more than five minutes after the start",
     value: 0.0,
     origin: "own guess: a service has loaded its classes by then",
 };
 
 const GROWTH: Threshold = Threshold {
-    name: "growth of metaspace in a day, as a share of what is in use, from which on classes leak",
+    name: "growth of metaspace per day as a share of metaspace in use, above which classes leak",
     value: 0.1,
     origin: "own guess: more than the lazily loaded classes of a service",
 };
 
 const OFTEN: Threshold = Threshold {
-    name: "collections for metaspace that no start brings",
+    name: "metaspace collections, above which startup does not explain them",
     value: 12.0,
-    origin: "the 214 logs of the corpus: a start brings 8 at most; planted class loaders that come and go: 30 and more a minute",
+    origin: "the 214 logs of the corpus: startup has 8 at most; planted short-lived class loaders: 30 and more a minute",
 };
 
 const DAY: f64 = 86400.0;
 const MIB: f64 = 1024.0 * 1024.0;
-/// Room above what is in use, and the step of the answer in MiB.
+/// Space above what is in use, and the step of the recommendation in MiB.
 const ROOM: f64 = 1.25;
 const STEP: f64 = 64.0;
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-metadata",
     topic: "jvm",
-    summary: "metaspace is at its limit, or brings collections long after the start",
+    summary: "metaspace is at its limit, or triggers collections long after the start",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
@@ -55,16 +55,16 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LATE, GROWTH, OFTEN],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Collections with the cause Last ditch collection or Metadata GC Clear Soft References, which HotSpot makes when \
-            metaspace is at its limit, and which an OutOfMemoryError follows unless they free classes. Also collections with the cause Metadata GC Threshold later than five minutes after the JVM, or the log, began, and \
-            whether metaspace still grows.",
+        looks_for: "Collections with the cause Last ditch collection or Metadata GC Clear Soft References: HotSpot runs them when metaspace \
+            is at its limit, and an OutOfMemoryError follows unless they free classes. Also collections with the cause Metadata GC Threshold \
+            more than five minutes after the JVM, or the log, began, and whether metaspace still grows.",
         hurts: "With Serial and Parallel each is a full collection, with the others the start of a concurrent cycle.",
         todo: "At the limit: find which class loaders accumulate (jcmd PID VM.classloader_stats; JDK 8: jmap -clstats); raise \
-            -XX:MaxMetaspaceSize only if the classes are all needed. Where metaspace has settled: -XX:MetaspaceSize a quarter above what is in use (JDK 8, 11, 17, 21, 25; up to JDK 7 the \
-            permanent generation has -XX:PermSize). Where it still grows: find who loads classes (-Xlog:class+load, proxies, \
-            scripts, class loaders that are not let go); a higher mark would only hide it.",
-        wrong: "Collections of the start are ordinary and do not count. A service that is deployed anew into a running JVM loads its \
-            classes late and once.",
+            -XX:MaxMetaspaceSize only if all classes are needed. If metaspace has settled: -XX:MetaspaceSize a quarter above what is in use \
+            (JDK 8, 11, 17, 21, 25; up to JDK 7 the permanent generation has -XX:PermSize). If it still grows: find what loads classes \
+            (-Xlog:class+load, proxies, scripts, class loaders that are not released); a higher mark would only hide it.",
+        wrong: "Collections during startup are normal and do not count. A service that is redeployed into a running JVM loads its classes \
+            late and once.",
         sources: "The reference bank host (128 to 512 MiB); HotSpot metaspace.cpp; own logs.",
     },
     judge,
@@ -80,13 +80,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return Ok(finding);
     }
     if all.value < 1.0 {
-        return Ok(Finding::clear("no collection came for metaspace").cite(all.reading));
+        return Ok(Finding::clear("metaspace triggered no collection").cite(all.reading));
     }
     let late = run.number(&keys::GC_METADATA_LATE)?;
     let what = say::count(late.value, "collection");
     if late.value <= LATE.value && all.value > OFTEN.value {
         let sentence = format!(
-            "metaspace brought {}: more classes are loaded and unloaded than a start explains",
+            "metaspace triggered {}: more class loading and unloading than startup explains",
             say::count(all.value, "collection")
         );
         return Ok(run
@@ -94,13 +94,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 run.act(sentence),
                 &[&keys::GC_METADATA, &keys::GC_METASPACE],
             )
-            .refuted_by(
-                "a longer log in which they end: then the start of the service brought them",
-            ));
+            .refuted_by("they end in a longer log: then startup triggered them"));
     }
     if late.value <= LATE.value {
         let sentence = format!(
-            "metaspace brought {}, all of them at the start",
+            "metaspace triggered {}, all of them at the start",
             say::count(all.value, "collection")
         );
         return Ok(Finding::clear(sentence).cite(late.reading));
@@ -118,20 +116,20 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if sure {
         let slope = run.told(&keys::GC_METASPACE_SLOPE).unwrap_or(0.0);
         let sentence = format!(
-            "metaspace brought {what} long after the start, and at {holds} still grows by {} a day: classes are loaded and not let go, see gc-metaspace-growth",
+            "metaspace triggered {what} long after the start, and at {holds} still grows by {} a day: classes leak, see gc-metaspace-growth",
             say::bytes(slope * DAY)
         );
         return Ok(run
             .cite(run.act(sentence), &cite)
             .confidence(Grade::High)
-            .refuted_by("a longer log in which metaspace settles"));
+            .refuted_by("metaspace settles in a longer log"));
     }
-    let sentence = format!("metaspace brought {what} long after the start, and holds {holds}");
+    let sentence = format!("metaspace triggered {what} long after the start, with {holds} in use");
     let finding = run
         .cite(run.act(sentence), &cite)
         .severity(Grade::Low)
-        .expect(format!("these {what} go, and nothing else"))
-        .refuted_by("collections for metaspace at the new mark as well: it grows");
+        .expect(format!("none of these {what}, and no other gain"))
+        .refuted_by("metaspace reaches the new mark as well: it grows");
     let mib = ((used.value * ROOM / MIB / STEP).ceil() * STEP).clamp(STEP, 1e6);
     Ok(run.raise(finding, Goal::MetaspaceMib(mib as u64)))
 }
@@ -149,7 +147,7 @@ fn at_limit(run: &Run<'_>) -> Option<Finding> {
     let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
     let used = used.map_or_else(String::new, |used| format!(", {used} in use last"));
     let sentence = format!(
-        "metaspace is at its limit{limit}{used}: {} brought no room, which ends in an OutOfMemoryError: Metaspace",
+        "metaspace is at its limit{limit}{used}: {} freed too little, OutOfMemoryError: Metaspace is next",
         say::count(last, "last-ditch collection")
     );
     let finding = run

@@ -1,8 +1,8 @@
 //! `gc-metaspace-growth`: metaspace, or the permanent generation, grows long after the start.
 //!
-//! Classes go with their class loader and not before. A loader that something still points to, often one of a former
-//! deployment or of a script, keeps all of its classes. The slope is that of Theil and Sen over the second half of the
-//! run, so that the start does not count.
+//! Classes are unloaded with their class loader and not before. A loader that is still referenced, often of an earlier
+//! deployment or of a script, keeps all of its classes. The slope is the Theil-Sen estimator over the second half of the
+//! run, so that startup does not count.
 
 use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -13,27 +13,27 @@ use super::run::{OPTIONS, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const GROWTH: Threshold = Threshold {
-    name: "growth in a day, lower end of its 95 % interval, as a share of what is in use",
+    name: "growth per day, lower end of its 95 % interval, as a share of metaspace in use",
     value: 0.1,
     origin: "own guess: more than the lazily loaded classes of a service",
 };
 
 const SETTLED: Threshold = Threshold {
-    name: "uptime in seconds at which the second half of the run has to begin",
+    name: "least uptime in seconds at which the second half of the run begins",
     value: 600.0,
     origin: "own guess: a service has loaded its classes by then",
 };
 
 const SOON: Threshold = Threshold {
-    name: "days until the limit is reached, below which action is due",
+    name: "days until the limit is reached, below which the rule acts",
     value: 7.0,
     origin: "own guess: services are redeployed about weekly",
 };
 
 const NEAR: Threshold = Threshold {
-    name: "metaspace in use as a share of its limit, from which on it is worth knowing",
+    name: "metaspace in use as a share of its limit, above which the rule watches",
     value: 0.8,
-    origin: "jifa's line",
+    origin: "jifa's threshold",
 };
 
 const DAY: f64 = 86400.0;
@@ -41,7 +41,7 @@ const DAY: f64 = 86400.0;
 pub(crate) static RULE: Rule = Rule {
     id: "gc-metaspace-growth",
     topic: "jvm",
-    summary: "classes are loaded and not let go",
+    summary: "classes are loaded but not unloaded",
     needs: &[
         &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
@@ -56,17 +56,16 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[GROWTH, SETTLED, SOON, NEAR],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Metaspace (up to JDK 7 the permanent generation) that grows with certainty (95 %) by more than a tenth in a day, \
-            over the second half of a run that is past its start; and when its limit is reached. Also more than 80 % of a limit \
-            that the options tell, growing or not.",
-        hurts: "It ends in an OutOfMemoryError of metaspace, or, without -XX:MaxMetaspaceSize, in a machine without memory.",
-        todo: "Find who loads classes: jcmd PID VM.classloader_stats (11, 17, 21, 25; JDK 8: jmap -clstats) shows loaders and what they \
-            hold; -Xlog:class+load,class+unload (JDK 8: -XX:+TraceClassLoading -XX:+TraceClassUnloading) their course. Usual ones are \
-            proxies, scripts, expression languages, serializers made anew for each request, and loaders of former deployments. \
-            CMS up to JDK 7 unloads no class unless -XX:+CMSClassUnloadingEnabled is given; from JDK 8 on every collector does.",
-        wrong: "A service that is deployed anew into a running JVM loads its classes late and once. A test that goes through all \
-            functions of a service loads for hours. Collectors unload with old collections only: where there is none, metaspace \
-            grows by what nobody uses any more.",
+        looks_for: "Metaspace (up to JDK 7 the permanent generation) that grows with 95 % confidence by more than a tenth per day, over the \
+            second half of a run that is past its startup; and when it reaches its limit. Also more than 80 % of a limit set by the options, \
+            growing or not.",
+        hurts: "It ends in an OutOfMemoryError of metaspace or, without -XX:MaxMetaspaceSize, in a machine without memory.",
+        todo: "Find what loads classes: jcmd PID VM.classloader_stats (11, 17, 21, 25; JDK 8: jmap -clstats) shows loaders and what they \
+            hold; -Xlog:class+load,class+unload (JDK 8: -XX:+TraceClassLoading -XX:+TraceClassUnloading) logs each class. Common causes are \
+            proxies, scripts, expression languages, serializers created for each request, and loaders of earlier deployments. CMS up to JDK \
+            7 unloads no class unless -XX:+CMSClassUnloadingEnabled is given; from JDK 8 on every collector does.",
+        wrong: "A service that is redeployed into a running JVM loads its classes late and once. A test that covers all functions of a \
+            service loads classes for hours. Collectors unload in old collections only: without one, metaspace also grows by unused classes.",
         sources: "HotSpot metaspace.cpp; JDK Mission Control (class leak); Sen, Estimates of the regression coefficient based on \
             Kendall's tau, 1968.",
     },
@@ -106,7 +105,7 @@ fn near(run: &Run<'_>) -> Option<Finding> {
             say::percent(share),
             say::bytes(limit)
         ))
-        .refuted_by("a longer log in which it stays below the limit: that is what the limit is for")
+        .refuted_by("it stays below the limit in a longer log: that is what the limit is for")
         .cite(used.reading)
     })
 }
@@ -118,7 +117,7 @@ fn growth(run: &Run<'_>) -> Result<Finding, Missing> {
     let half = run.told(&keys::GC_BEGAN).unwrap_or(0.0) + length / 2.0;
     if half < SETTLED.value {
         let sentence = format!(
-            "metaspace holds {holds}; the log covers {} of the start, in which every service loads classes",
+            "metaspace holds {holds}; the log covers {} of startup, when every service loads classes",
             seconds(length)
         );
         return Ok(Finding::clear(sentence).cite(used.reading));
@@ -126,7 +125,7 @@ fn growth(run: &Run<'_>) -> Result<Finding, Missing> {
     let low = run.number(&keys::GC_METASPACE_SLOPE_LOW)?;
     let share = low.value * DAY / used.value.max(1.0);
     if share <= GROWTH.value {
-        let sentence = format!("metaspace holds {holds} and does not grow for sure");
+        let sentence = format!("metaspace holds {holds}, without significant growth");
         return Ok(Finding::clear(sentence)
             .below(share.max(0.0), GROWTH.value)
             .cite(used.reading)
@@ -137,16 +136,16 @@ fn growth(run: &Run<'_>) -> Result<Finding, Missing> {
         .map_or(low.value, |slope| slope.max(low.value));
     let latest = limit(run).map(|limit| (limit - used.value).max(0.0) / low.value / DAY);
     let when = latest.map_or_else(
-        || "; no limit is known".to_owned(),
+        || "; its limit is unknown".to_owned(),
         |days| {
             format!(
-                "; its limit is reached in {:.1} days at the latest",
+                "; it reaches its limit in {:.1} days at the latest",
                 days.min(1e6)
             )
         },
     );
     let sentence = format!(
-        "metaspace grows by {} a day ({} at least) and holds {holds}{when}",
+        "metaspace grows by {} a day (at least {}) and holds {holds}{when}",
         say::bytes(slope * DAY),
         say::bytes(low.value * DAY)
     );
@@ -170,6 +169,6 @@ fn growth(run: &Run<'_>) -> Result<Finding, Missing> {
         } else {
             Grade::Medium
         })
-        .refuted_by("a longer log, over a day at least, in which it settles");
+        .refuted_by("it settles in a longer log, over a day at least");
     Ok(run.advise(finding, Goal::UnloadClasses))
 }

@@ -1,7 +1,7 @@
-//! `gc-not-the-bottleneck`: collections take so little that no tuning of them can matter.
+//! `gc-not-the-bottleneck`: collections take too little time for tuning to matter.
 //!
-//! The reference bank host spent days on its collector and gained nothing, for its threads waited for a lock. The share
-//! that pauses take is the most that any option of the collector could give back (Amdahl's law).
+//! The reference bank host spent days on its collector and gained nothing, because its threads waited for a lock. The
+//! share of pauses is the most that any option of the collector can gain (Amdahl's law).
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -12,21 +12,21 @@ use super::run::{Collector, LONG, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const LITTLE: Threshold = Threshold {
-    name: "share of the run in collection pauses",
+    name: "share of the run in GC pauses",
     value: 0.01,
     origin: "own guess: a service varies by more from one run to the next",
 };
 
 const WORST: Threshold = Threshold {
-    name: "the same of the worst 60 s",
+    name: "the same for the worst 60 s",
     value: 0.05,
-    origin: "GCeasy's line for a whole log",
+    origin: "GCeasy's threshold for a whole log",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-not-the-bottleneck",
     topic: "jvm",
-    summary: "collections take too little for any tuning of them to matter",
+    summary: "collections take too little time for tuning to matter",
     needs: &[
         &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
@@ -54,14 +54,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LITTLE, WORST, SHORT, LONG],
     knobs: &[],
     doc: Doc {
-        looks_for: "Pauses that take at most 1 % of the run and 5 % of its worst minute, of which 99 in 100 keep the goal, while no \
-            thread waited for memory.",
-        hurts: "Nothing; it is time spent on the collector that hurts. This is information.",
-        todo: "Leave the collector alone and look elsewhere: locks (idle-but-waiting), CPUs, the network, the database. On JDK 8, \
-            11, 17, 21 and 25 alike a change of the collector cannot win more than the share that is told.",
-        wrong: "Collectors that work beside the service (CMS, G1, ZGC, Shenandoah) take CPUs from it, which no pause shows; on a \
-            machine without idle CPUs that costs as well. A single long pause, which a share hides, is gc-long-pause's matter.",
-        sources: "The reference bank host (CMS to G1 brought nothing); Amdahl, Validity of the single processor approach, 1967.",
+        looks_for: "Pauses that take at most 1 % of the run and 5 % of its worst minute, of which 99 in 100 meet the goal, while no thread \
+            waited for memory.",
+        hurts: "Nothing; what hurts is time spent on tuning the collector. This is information.",
+        todo: "Leave the collector alone and look elsewhere: locks (idle-but-waiting), CPUs, the network, the database. On JDK 8, 11, 17, 21 \
+            and 25 alike a change of the collector cannot gain more than the reported share.",
+        wrong: "Concurrent collectors (CMS, G1, ZGC, Shenandoah) take CPU time from the service, which no pause shows; on a machine without \
+            idle CPUs that costs as well. gc-long-pause covers a single long pause, which a share hides.",
+        sources: "The reference bank host (CMS to G1 gained nothing); Amdahl, Validity of the single processor approach, 1967.",
     },
     judge,
 };
@@ -82,12 +82,12 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return clear(sentence.to_owned());
     }
     if lost > LITTLE.value {
-        let sentence = format!("collection pauses take {share} of the run, which may matter");
+        let sentence = format!("GC pauses take {share} of the run, which may matter");
         return clear(sentence).map(|finding| finding.above(lost, LITTLE.value));
     }
     if least > WORST.value {
         let sentence = format!(
-            "collection pauses take {share} of the run, but {} of its worst minute",
+            "GC pauses take {share} of the run, but {} of its worst minute",
             say::percent(least)
         );
         return clear(sentence).map(|finding| finding.above(least, WORST.value));
@@ -95,23 +95,23 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let count = |key| run.told(key).unwrap_or(0.0);
     if count(&keys::GC_STALLS) + count(&keys::GC_DEGENERATED) > 0.0 {
         return clear(format!(
-            "collection pauses take {share} of the run, but threads waited for memory: see gc-stall"
+            "GC pauses take {share} of the run, but threads waited for memory: see gc-stall"
         ));
     }
     if live::live(run).fills() {
         return clear(format!(
-            "collection pauses take {share} of the run, but the live set fills the heap: see gc-live-growth"
+            "GC pauses take {share} of the run, but the live set fills the heap: see gc-live-growth"
         ));
     }
     if count(&keys::GC_METADATA_LAST) > 0.0 {
         return clear(format!(
-            "collection pauses take {share} of the run, but metaspace is at its limit: see gc-metadata"
+            "GC pauses take {share} of the run, but metaspace is at its limit: see gc-metadata"
         ));
     }
     let line = run.goal(&LONG);
     if let Some(long) = run.told(&keys::GC_PAUSE_P99).filter(|long| *long > line) {
         return clear(format!(
-            "collection pauses take {share} of the run, but up to {} each (99th percentile)",
+            "GC pauses take {share} of the run, but up to {} each (99th percentile)",
             seconds(long)
         ));
     }
@@ -127,12 +127,12 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .severity(Grade::Low)
         .confidence(if beside { Grade::Medium } else { Grade::High })
         .expect(format!(
-            "no option of the collector can win more than {share} of the time"
+            "no option of the collector can gain more than {share} of the time"
         ))
         .refuted_by(if beside {
-            "CPUs that are all busy, many of them with threads of the collector"
+            "all CPUs are busy, many of them with GC threads"
         } else {
-            "a longer log under the usual load with a larger share"
+            "a longer log under normal load has a larger share"
         });
     Ok(run.cite(
         finding,

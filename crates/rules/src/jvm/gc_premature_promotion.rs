@@ -1,7 +1,7 @@
-//! `gc-premature-promotion`: objects are promoted that die soon after.
+//! `gc-premature-promotion`: objects that die soon after are promoted.
 //!
-//! The old generation fills with what would have died young, and each of its collections frees most of it. Either the
-//! survivor spaces are too small, so that objects leave them early, or the tenuring threshold is.
+//! The old generation fills with objects that would have died young, and each of its collections frees most of them. Either
+//! the survivor spaces are too small, so that objects leave them early, or the tenuring threshold is too low.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -14,13 +14,13 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const RECLAIMED: Threshold = Threshold {
     name: "share of the old generation that one of its collections frees",
     value: 0.8,
-    origin: "the reference case of long connections, where minutes later nearly all was dead",
+    origin: "the reference case of long connections, where nearly all was dead minutes later",
 };
 
 const PROMOTED: Threshold = Threshold {
-    name: "promoted by a young collection, mean, as a share of the old generation",
+    name: "mean promotion of a young collection as a share of the old generation",
     value: 0.03,
-    origin: "jifa's line for a single collection",
+    origin: "jifa's threshold for a single collection",
 };
 
 const INTERVAL: Threshold = Threshold {
@@ -41,7 +41,7 @@ const OLDEST: f64 = 15.0;
 pub(crate) static RULE: Rule = Rule {
     id: "gc-premature-promotion",
     topic: "jvm",
-    summary: "objects are promoted that die soon after",
+    summary: "objects that die soon after are promoted",
     needs: &[
         &keys::GC_AGE_OVERFLOWS,
         &keys::GC_AGE_TABLES,
@@ -61,17 +61,17 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[RECLAIMED, PROMOTED, INTERVAL, OVERFLOW],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Old collections that free more than 80 % of the old generation, while young collections promote more than 3 % of \
-            it each, or fill it within ten minutes; and what the age tables say of the reason.",
-        hurts: "The dear collections, those of the old generation, do the work of the cheap ones.",
+        looks_for: "Old collections that free more than 80 % of the old generation, while young collections promote more than 3 % of it \
+            each, or fill it within ten minutes; and the reason according to the age tables.",
+        hurts: "The expensive collections, those of the old generation, do the work of the cheap ones.",
         todo: "Survivors overflow or the threshold is lowered: larger survivor spaces (a smaller -XX:SurvivorRatio) or a larger young \
-            generation. The threshold itself is low: -XX:MaxTenuringThreshold=15, the most that fits an object's header. In the \
-            reference case 9 to 15, with a larger young generation, cut the old collections from 15,000 to 1,500 ms. With G1 a \
-            fixed young generation (-Xmn) is worse than none; there a larger heap helps. ZGC and Shenandoah with generations (21, \
-            25) find the age by themselves.",
-        wrong: "A growing live set promotes as well; then old collections free little (gc-live-growth). A cache that is thrown away as a \
-            whole looks the same. Objects that live as long as several young intervals need survivors of that many intervals, \
-            which no heap may hold.",
+            generation. The threshold itself is low: -XX:MaxTenuringThreshold=15, the most that fits an object's header. In the reference \
+            case a threshold of 15 instead of 9, with a larger young generation, cut the old collections from 15,000 to 1,500 ms. With G1 a \
+            fixed young generation (-Xmn) is worse than none; there a larger heap helps. Generational ZGC and Shenandoah (21, 25) find the \
+            age by themselves.",
+        wrong: "A growing live set is promoted too; then old collections free little (gc-live-growth). A cache that is dropped as a whole \
+            looks the same. Objects that live for several young intervals need survivor space for that many intervals, which no heap may \
+            hold.",
         sources: "The reference case of long connections; jifa; HotSpot ageTable.cpp and Garbage Collection Tuning Guide.",
     },
     judge,
@@ -89,7 +89,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let reclaimed = run.number(&keys::GC_OLD_RECLAIMED)?;
     if reclaimed.value <= RECLAIMED.value {
         let sentence = format!(
-            "old collections free {} of the old generation: much of what is promoted stays",
+            "old collections free {} of the old generation: many promoted objects stay live",
             say::percent(reclaimed.value)
         );
         return Ok(Finding::clear(sentence)
@@ -113,7 +113,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         format!(" every {}", seconds(interval))
     });
     if !much && !soon {
-        let sentence = format!("young collections promote {amount}, and old ones come{often} only");
+        let sentence = format!("young collections promote {amount}, and old ones run only{often}");
         return Ok(Finding::clear(sentence)
             .cite(promoted.reading)
             .cite(reclaimed.reading));
@@ -121,7 +121,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let rate = run.told(&keys::GC_PROMOTION_RATE);
     let rate = rate.map_or_else(String::new, |rate| format!(" ({})", flow(rate)));
     let what = format!(
-        "young collections promote {amount} each{rate}, and old ones free {} of it again{often}",
+        "young collections promote {amount} each{rate}; old ones free {} of it{often}",
         say::percent(reclaimed.value)
     );
     let finding = run.cite(
@@ -144,9 +144,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 fn reason(run: &Run<'_>, what: &str) -> Finding {
     if run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0) < 1.0 {
         return run
-            .watch(format!("{what}; without age tables the reason is unknown"))
+            .watch(format!("{what}; without age tables the cause is unknown"))
             .confidence(Grade::Low)
-            .refuted_by("age tables (-Xlog:gc+age=trace, JDK 8: -XX:+PrintTenuringDistribution) with few bytes at the oldest age");
+            .refuted_by("age tables (-Xlog:gc+age=trace, JDK 8: -XX:+PrintTenuringDistribution) have few bytes at the oldest age");
     }
     let often = |key| run.told(key).filter(|share| *share > OVERFLOW.value);
     let overflows = match run.collector() {
@@ -162,32 +162,32 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
         };
         return run
             .act(format!(
-                "{what}: the survivors overflow in {} of the collections, so they need {room} (gc-survivors-small says how much)",
+                "{what}: survivors overflow in {} of the collections and need {room} (size: see gc-survivors-small)",
                 say::percent(share)
             ))
             .confidence(Grade::High)
-            .refuted_by("as much promoted when the age tables no longer exceed the desired size");
+            .refuted_by("as much is promoted when the age tables no longer exceed the desired size");
     }
     match run.told(&keys::GC_AGE_THRESHOLD_MAX) {
         Some(roof) if roof < OLDEST => {
             let rate = run.told(&keys::GC_PROMOTION_RATE);
             let expected = rate.map_or_else(
-                || "less is promoted, and young collections copy more".to_owned(),
-                |rate| format!("at most {} less is promoted, and young collections copy more", flow(rate)),
+                || "promotion falls, but young collections copy more".to_owned(),
+                |rate| format!("promotion falls by up to {}, but young collections copy more", flow(rate)),
             );
             let finding = run
                 .act(format!(
-                    "{what}: the survivors have room, and objects leave them at age {roof:.0} of 15"
+                    "{what}: survivor spaces have room, but objects leave them at age {roof:.0} of 15"
                 ))
                 .confidence(Grade::High)
                 .expect(expected)
-                .refuted_by("age tables with the higher threshold that lose nothing at the added ages");
+                .refuted_by("age tables with the higher threshold show no deaths at the added ages");
             run.raise(finding, Goal::PromoteAt(OLDEST as u32))
         }
         _ => run
             .watch(format!(
-                "{what}, although the survivors have room and the threshold is the highest: the objects live longer than 15 young collections"
+                "{what}, although survivor spaces have room and the threshold is at its maximum: the objects live longer than 15 young collections"
             ))
-            .refuted_by("as much promoted with a larger young generation, whose collections come less often"),
+            .refuted_by("as much is promoted with a larger young generation, whose collections are fewer"),
     }
 }

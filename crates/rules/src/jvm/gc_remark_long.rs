@@ -1,8 +1,8 @@
 //! `gc-remark-long`: the pause at the end of a concurrent mark, and what would shorten it.
 //!
 //! CMS's remark scans the whole young generation for references into the old one, because it keeps no record of them
-//! (`concurrentMarkSweepGeneration.cpp`, `CMSParRemarkTask`). A young collection just before it leaves the survivors
-//! only. G1's remark scans no young generation; there references and class unloading take the time.
+//! (`concurrentMarkSweepGeneration.cpp`, `CMSParRemarkTask`). A young collection just before it leaves only
+//! survivors. G1's remark scans no young generation; there references and class unloading take the time.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -13,15 +13,15 @@ use super::run::{Collector, LONG, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const MOST: Threshold = Threshold {
-    name: "share of the remark that one part takes to be its cause",
+    name: "share of the remark from which on one phase is its cause",
     value: 0.5,
-    origin: "more than all other parts together",
+    origin: "more than all other phases together",
 };
 
 const FULL: Threshold = Threshold {
-    name: "young generation in use at the remark, as a share of its capacity, from which on emptying it pays",
+    name: "young generation in use at the remark, as a share of its capacity, above which emptying it pays off",
     value: 0.5,
-    origin: "own guess; in the reference case 72 % gave 144 times less",
+    origin: "own guess; in the reference case, at 72 %, the remark became 144 times shorter",
 };
 
 /// A GiB in bytes: the regression is per GiB.
@@ -30,7 +30,7 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 pub(crate) static RULE: Rule = Rule {
     id: "gc-remark-long",
     topic: "jvm",
-    summary: "the remark that ends a concurrent mark is long",
+    summary: "the remark pause is long",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
@@ -55,17 +55,16 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LONG, MOST, FULL],
     knobs: &[super::run::OPTIONS],
     doc: Doc {
-        looks_for: "A remark longer than the pause goal, and the part that took most of it: rescanning with a young generation \
-            that is more than half full, references, or class unloading with its tables.",
-        hurts: "All threads are stopped meanwhile. In the reference case for 18.18 s, of which rescanning took 18.16 s.",
-        todo: "With CMS and rescanning: -XX:+CMSScavengeBeforeRemark. It pays where a young collection is short: in our lab the \
-            remark fell from 315 to 50 ms and the collection before it took 209 to 576 ms, so that the sum did not fall; in the \
-            reference case the collection took 67 ms and the remark fell to 126 ms. From JDK 14 on there is no CMS. The remark of \
-            G1 (17, 21, 25) scans no young generation, and generational ZGC (21, 25) and Shenandoah mark in short pauses; none of \
-            them has or needs this option. References that take most: -XX:+ParallelRefProcEnabled where it is not the default.",
-        wrong: "Swap, transparent huge pages or too few CPUs make any pause long (gc-cpu-starved). CMS also rescans the cards of the \
-            old generation that were written to; an emptied young generation does not change that. Without the phases in the log \
-            the part is unknown.",
+        looks_for: "A remark longer than the pause goal, and its longest phase: rescanning with a young generation that is more than half \
+            full, references, or class unloading with its tables.",
+        hurts: "All threads are stopped meanwhile: in the reference case for 18.18 s, of which rescanning took 18.16 s.",
+        todo: "With CMS and rescanning: -XX:+CMSScavengeBeforeRemark. It pays off if a young collection is short: in our lab the remark fell \
+            from 315 to 50 ms and the collection before it took 209 to 576 ms, so the sum did not fall; in the reference case the collection \
+            took 67 ms and the remark fell to 126 ms. From JDK 14 on there is no CMS. The remark of G1 (17, 21, 25) scans no young \
+            generation, and generational ZGC (21, 25) and Shenandoah mark in short pauses; none of them has or needs this option. Mostly \
+            references: -XX:+ParallelRefProcEnabled where it is not the default.",
+        wrong: "Swap, transparent huge pages or too few CPUs make any pause long (gc-cpu-starved). CMS also rescans the dirty cards of the \
+            old generation; emptying the young generation does not change that. Without phases in the log the cause is unknown.",
         sources: "The reference case of long connections (18.18 s to 0.126 s, Eden 5,803,756 K to 70,533 K); HotSpot of JDK 8, \
             concurrentMarkSweepGeneration.cpp; JEP 363.",
     },
@@ -136,7 +135,7 @@ fn cause(run: &Run<'_>, longest: f64, took: &str) -> Finding {
         );
         return run
             .watch(sentence)
-            .refuted_by("the number of classes that are loaded stays small and the remark long");
+            .refuted_by("few classes are loaded and the remark is as long");
     }
     // A log without phases may still show that remarks grow with the young generation.
     let grows = part(&keys::GC_REMARK_YOUNG_COST_LOW) > 0.0;
@@ -144,12 +143,12 @@ fn cause(run: &Run<'_>, longest: f64, took: &str) -> Finding {
         return rescanning(run, longest, took, rescan);
     }
     let sentence = match run.told(&keys::GC_REMARK_RESCAN) {
-        Some(_) => format!("the longest remark took {took}, and no part of it took most"),
-        None => format!("the longest remark took {took}, and the log does not show for what"),
+        Some(_) => format!("the longest remark took {took}; none of its phases dominates"),
+        None => format!("the longest remark took {took}; the log lacks its phases"),
     };
     run.watch(sentence)
         .confidence(Grade::Low)
-        .refuted_by("a log with -XX:+PrintGCDetails or -Xlog:gc+phases=debug that shows the part")
+        .refuted_by("a log with -XX:+PrintGCDetails or -Xlog:gc+phases=debug shows the phase")
 }
 
 fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
@@ -161,14 +160,14 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
     if run.collector() != Collector::Cms {
         return run
             .watch(format!("the longest remark took {took}, {why}"))
-            .refuted_by("shorter remarks under the same load");
+            .refuted_by("remarks are shorter under the same load");
     }
     if run
         .told(&keys::GC_REMARK_SCAVENGED)
         .is_some_and(|share| share > 0.5)
     {
         let sentence = format!(
-            "the longest remark took {took}, {why}, although young collections go before remarks"
+            "the longest remark took {took}, {why}, although young collections run before remarks"
         );
         return run
             .watch(sentence)
@@ -179,41 +178,38 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
         run.told(&keys::GC_REMARK_YOUNG_SHARE),
     ) else {
         let sentence = format!(
-            "the longest remark took {took}, {why}; the log does not show how full the young generation was"
+            "the longest remark took {took}, {why}; the log lacks the occupancy of the young generation"
         );
         return run
             .watch(sentence)
-            .refuted_by("a young generation that was nearly empty at the remark");
+            .refuted_by("the young generation was nearly empty at the remark");
     };
     if full <= FULL.value {
         let sentence = format!(
-            "the longest remark took {took}, {why}, with a young generation that was {} full only: the cards of the old one take it",
+            "the longest remark took {took}, {why}, with the young generation only {} full: dirty cards of the old generation take it",
             say::percent(full)
         );
         return run
             .watch(sentence)
-            .refuted_by("remarks that get shorter with fewer objects in the young generation");
+            .refuted_by("remarks get shorter with fewer objects in the young generation");
     }
     let gain = predicted(run, longest, rescan, young);
     let scavenge = run.told(&keys::GC_YOUNG_P50);
     let cost = scavenge.map_or_else(String::new, |cost| {
-        format!(
-            ", for a young collection of about {} before it",
-            seconds(cost)
-        )
+        format!(", plus a young collection of about {}", seconds(cost))
     });
     let sentence = format!(
-        "the longest remark took {took}, {why}, with {} in the young generation ({} of it): emptied before, a remark takes {}{cost}",
+        "the longest remark took {took}, {why}, with {} in the young generation ({} of it): emptied first, a remark takes {}{cost}",
         say::bytes(young),
         say::percent(full),
         gain.words
     );
-    // What the collection costs is paid at each remark.
+    // Each remark pays for the collection.
     if scavenge.is_some_and(|cost| cost >= longest - gain.best) {
         return run
             .watch(format!("{sentence}, so the sum does not fall"))
             .confidence(gain.sure)
-            .refuted_by("young collections before remarks that are shorter than the others");
+            .refuted_by("young collections before remarks are shorter than the others");
     }
     let paid = scavenge.unwrap_or(0.0);
     let least = gain.most.map_or_else(
@@ -221,7 +217,7 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
         |most| format!("{} to", seconds((longest - most - paid).max(0.0))),
     );
     let expected = format!(
-        "a pause that is {least} {} shorter, the preceding young collection included ({})",
+        "a pause {least} {} shorter, including the preceding young collection ({})",
         seconds(longest - gain.best - paid),
         gain.basis
     );
@@ -229,20 +225,20 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
         .act(sentence)
         .confidence(gain.sure)
         .expect(expected)
-        .refuted_by("the log with the option: \"Rescan\" takes as long after the young collection");
+        .refuted_by("\"Rescan\" takes as long with the option, after the young collection");
     run.advise(finding, Goal::ScavengeBeforeRemark)
 }
 
 /// The remark with an emptied young generation.
 struct Gain {
-    /// The best that may be hoped for, seconds.
+    /// The best case, seconds.
     best: f64,
-    /// The most that it still takes, where that can be told.
+    /// The worst case, if it can be derived.
     most: Option<f64>,
     /// Both in words.
     words: String,
     sure: Grade,
-    /// What it is reckoned from.
+    /// What it is derived from.
     basis: &'static str,
 }
 
@@ -264,7 +260,7 @@ fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> Gain {
             most: Some(most),
             words: format!("about {}, at most {}", seconds(best), seconds(most)),
             sure: Grade::High,
-            basis: "regression of the remarks on what lay in the young generation, 95 %",
+            basis: "regression of the remarks on the occupancy of the young generation, 95 %",
         };
     }
     let survive = run.told(&keys::GC_SURVIVORS).filter(|bytes| *bytes < young);
@@ -280,7 +276,7 @@ fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> Gain {
         basis: if most.is_some() {
             "shares of one remark: at best no rescanning is left, at worst that of the survivors"
         } else {
-            "shares of one remark; what a young collection leaves, the log does not show"
+            "shares of one remark; the log lacks what a young collection leaves"
         },
     }
 }

@@ -1,7 +1,7 @@
-//! `gc-safepoints`: threads are stopped, and not for collections.
+//! `gc-safepoints`: threads are stopped for other reasons than collections.
 //!
-//! A log of collections alone hides it: biased locks that are taken back, thread dumps, class redefinition, and above all
-//! the time until the last thread has stopped.
+//! A log of collections alone hides them: revocation of biased locks, thread dumps, class redefinition, and above all
+//! the time to safepoint.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -12,25 +12,25 @@ use super::run::{OPTIONS, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const OUTSIDE: Threshold = Threshold {
-    name: "share of the stopped time that was no collection",
+    name: "share of stop-the-world time outside of collections",
     value: 0.2,
-    origin: "garbagecat's line for stopped time outside of collections",
+    origin: "garbagecat's threshold for stopped time outside of collections",
 };
 
 const STOPPED: Threshold = Threshold {
-    name: "share of the run in which threads were stopped so, below which it costs nothing",
+    name: "share of the run in such stops, below which they cost nothing",
     value: 0.005,
-    origin: "own guess: a tenth of what GCeasy lets collections take",
+    origin: "own guess: a tenth of what GCeasy allows for collections",
 };
 
 const LONG: Threshold = Threshold {
-    name: "longest such stop, in seconds, where no goal was given",
+    name: "longest such stop in seconds, if no goal is given",
     value: 0.4,
-    origin: "jifa's line for pauses",
+    origin: "jifa's threshold for pauses",
 };
 
 const BIASED: Threshold = Threshold {
-    name: "share of these operations that take biased locks back, from which on they are the matter",
+    name: "share of the time of these operations that revokes biased locks, above which that is the cause",
     value: 0.5,
     origin: "more than all others together",
 };
@@ -38,7 +38,7 @@ const BIASED: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "gc-safepoints",
     topic: "jvm",
-    summary: "threads are stopped for something else than collections",
+    summary: "threads are stopped outside of collections",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
@@ -57,15 +57,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[OUTSIDE, STOPPED, LONG, SHORT, BIASED],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "More than a fifth of the stopped time outside of collections, and more than 0.5 % of the run or a stop as long as a \
-            pause may be; and whether it is the operations or the way to them.",
-        hurts: "For a request it is the same whether a collection or something else stopped its thread.",
-        todo: "Slow to stop: loops that count with an int and no call in them (-XX:+UseCountedLoopSafepoints; default with G1, ZGC and \
-            Shenandoah from JDK 10 on), memory that is mapped from slow disks, too few CPUs. Operations: biased locking on JDK 8 to 14 \
-            (-XX:-UseBiasedLocking; off by default from 15 on), thread dumps and monitoring that asks for them, agents that redefine \
+        looks_for: "More than a fifth of stop-the-world time outside of collections, and more than 0.5 % of the run or a stop longer than \
+            the pause goal; and whether operations or the time to safepoint take it.",
+        hurts: "A request waits the same, whether a collection or something else stopped its thread.",
+        todo: "Long time to safepoint: counted loops with an int index and no call (-XX:+UseCountedLoopSafepoints; default with G1, ZGC and \
+            Shenandoah from JDK 10 on), memory mapped from slow disks, too few CPUs. Operations: biased locking on JDK 8 to 14 \
+            (-XX:-UseBiasedLocking; off by default from 15 on), thread dumps and monitoring that requests them, agents that redefine \
             classes.",
-        wrong: "On JDK 8 a log of stopped times without operations counts what the JVM cannot name as outside. A service that hardly \
-            collects has a large share of nothing, hence the second line.",
+        wrong: "On JDK 8 a log of stopped times without operations counts stops that the JVM does not name as outside of collections. A \
+            service that hardly collects has a large share of almost nothing, hence the second threshold.",
         sources: "garbagecat; JEP 374 (biased locking); HotSpot safepoint.cpp.",
     },
     judge,
@@ -106,11 +106,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let reaching = run.told(&keys::GC_SAFEPOINT_REACHING);
     let operations = run.words(&keys::GC_SAFEPOINT_OPERATIONS);
     let operations = operations.filter(|operations| !operations.value.is_empty());
-    // Of what was no collection, most was the way there.
+    // Most of the time outside of collections is time to safepoint.
     let slow = reaching.filter(|reaching| *reaching > outside.value / 2.0);
     let sentence = match (slow, operations) {
         (Some(reaching), _) => format!(
-            "{what}: most of it the time until the threads had stopped ({} of all)",
+            "{what}, mostly time to safepoint ({} of stop-the-world time)",
             say::percent(reaching)
         ),
         (None, Some(operations)) => format!("{what}: {}", operations.value),
@@ -120,12 +120,12 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let biased = biased.filter(|biased| *biased > BIASED.value);
     let sentence = match biased {
         Some(biased) => format!(
-            "{sentence}; {} of these operations took biased locks back",
+            "{sentence}; revoking biased locks takes {} of these operations",
             say::percent(biased)
         ),
         None => sentence,
     };
-    // A share of a minute is that of the start, where a single stop counts for much.
+    // Less than a minute is mostly startup, where a single stop has a large share.
     let finding = if run.is_short() && !long {
         run.watch(sentence).confidence(Grade::Low)
     } else {
@@ -155,8 +155,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .refuted_by("the long stops are collections that the log does not name"))
 }
 
-/// Asks for locks without a bias. From JDK 15 on they are so unless somebody asked for the other ones. `share` of the run
-/// went into taking biased locks back.
+/// Asks for locks without a bias. From JDK 15 on that is the default. `share` of the run went into revoking biased
+/// locks.
 fn without_bias(run: &Run<'_>, finding: Finding, share: f64) -> Finding {
     let finding = if run.jdk().from(15) {
         run.take_out(finding, &["UseBiasedLocking"])
@@ -167,7 +167,7 @@ fn without_bias(run: &Run<'_>, finding: Finding, share: f64) -> Finding {
         return finding;
     }
     finding.expect(format!(
-        "at most {} of the run, and an atomic operation more wherever one thread takes the same lock again and again",
+        "at most {} of the run, for one more atomic operation wherever a thread retakes the same lock",
         say::percent(share)
     ))
 }

@@ -1,6 +1,6 @@
-//! `gc-stall`: threads wait for memory because the concurrent collector is behind.
+//! `gc-stall`: threads wait for memory because the concurrent collector falls behind.
 //!
-//! ZGC stalls the thread that allocates, Shenandoah paces it and then stops all to finish the cycle (a degenerated
+//! ZGC stalls the thread that allocates, Shenandoah paces it and then stops all threads to finish the cycle (a degenerated
 //! collection). The pauses of such a log look excellent while requests wait.
 
 use std::fmt::Write as _;
@@ -20,19 +20,19 @@ const STALLS: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "longest such wait in seconds, below which it goes unnoticed",
+    name: "longest such wait in seconds, below which it is harmless",
     value: 0.01,
     origin: "own guess; Shenandoah paces for at most 10 ms at a time (ShenandoahPacingMaxDelay)",
 };
 
 const TIGHT: Threshold = Threshold {
-    name: "live set as a share of the heap, above which the heap is called too small",
+    name: "live set as a share of the heap, above which the heap is too small",
     value: 0.7,
-    origin: "own guess: less than a third is left for what is allocated during a cycle",
+    origin: "own guess: less than a third is left for allocation during a cycle",
 };
 
 const BURST: Threshold = Threshold {
-    name: "allocation at the peak over its mean, above which it is a burst",
+    name: "peak over mean allocation rate, above which it is a burst",
     value: 3.0,
     origin: "own guess: a load that triples within the run",
 };
@@ -40,7 +40,7 @@ const BURST: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "gc-stall",
     topic: "jvm",
-    summary: "threads wait for memory because the collector is behind",
+    summary: "threads wait for memory because the collector falls behind",
     needs: &[
         &keys::GC_ALLOCATION_PEAK,
         &keys::GC_ALLOCATION_RATE,
@@ -69,12 +69,12 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "Allocation stalls of ZGC, pacing and degenerated collections of Shenandoah.",
         hurts: "A request that allocates waits for the end of a cycle, often longer than any pause of an older collector.",
-        todo: "More heap is the remedy for both: the collector needs room for what is allocated during a cycle. Then more concurrent \
-            threads (-XX:ConcGCThreads) where CPUs are idle, or fewer allocations. ZGC of one generation (11, 17, and 21 without \
-            -XX:+ZGenerational): the generational one of 21 and later collects the young first. A burst after quiet times: a soft \
-            limit below the heap (-XX:SoftMaxHeapSize; ZGC from JDK 13 on, so not with 11) starts cycles earlier.",
-        wrong: "A few stalls in the first seconds, before the collector knows the rate, are ordinary. Where all CPUs are busy the \
-            collector is behind for want of them, and more heap only delays it.",
+        todo: "More heap is the remedy for both: the collector needs space for allocation during a cycle. Then more concurrent threads \
+            (-XX:ConcGCThreads) if CPUs are idle, or fewer allocations. Non-generational ZGC (11, 17, and 21 without -XX:+ZGenerational): \
+            the generational one of 21 and later collects the young generation first. A burst after quiet times: a soft limit below the heap \
+            (-XX:SoftMaxHeapSize; ZGC from JDK 13 on, so not with 11) starts cycles earlier.",
+        wrong: "A few stalls in the first seconds, before the collector knows the allocation rate, are normal. If all CPUs are busy, the \
+            collector falls behind for lack of CPU, and more heap only delays it.",
         sources: "JDK Mission Control (stalls per minute); JEP 439; Shenandoah wiki on pacing and degenerated collections.",
     },
     judge,
@@ -99,7 +99,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if stalls.value > 0.0 {
         let _ = write!(
             what,
-            "threads waited for memory {}, the longest {}",
+            "threads waited for memory {}, longest {}",
             say::count(stalls.value, "time"),
             seconds(longest_stall)
         );
@@ -108,7 +108,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         let and = if what.is_empty() { "" } else { ", and " };
         let _ = write!(
             what,
-            "{and}{} stopped all",
+            "{and}{} stopped all threads",
             say::count(degenerated.value, "degenerated collection")
         );
     }
@@ -125,16 +125,16 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return Ok(run
             .cite(run.watch(what), &keys)
             .severity(Grade::Low)
-            .refuted_by("waits that get longer under more load"));
+            .refuted_by("waits get longer under more load"));
     }
     let why = reason(run);
     let finding = run
         .act(format!("{what}{why}"))
         .confidence(Grade::High)
-        .refuted_by("waits that stay with a larger heap and idle CPUs");
+        .refuted_by("waits continue with a larger heap and idle CPUs");
     let finding = run.grow(
         finding,
-        "as much more may be allocated during a cycle before a thread waits",
+        "that much more allocation during a cycle before a thread waits",
     );
     // By default they are a quarter of the CPUs; some JVMs of later releases take more.
     let half = run.told(&keys::GC_CPUS).map(|cpus| (cpus / 2.0).floor());
@@ -152,12 +152,12 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .severity(if high { Grade::High } else { Grade::Medium }))
 }
 
-/// What the collector had to do: a heap without room, a burst, or the mean.
+/// Why the collector fell behind: a full heap, a burst, or the mean allocation rate.
 fn reason(run: &Run<'_>) -> String {
     let live = run.told(&keys::GC_LIVE_SHARE);
     if let Some(share) = live.filter(|share| *share > TIGHT.value) {
         return format!(
-            ": {} of the heap is alive, so it is too small",
+            ": {} of the heap is live, so it is too small",
             say::percent(share)
         );
     }
@@ -167,10 +167,10 @@ fn reason(run: &Run<'_>) -> String {
     let peak = run.told(&keys::GC_ALLOCATION_PEAK);
     match peak.filter(|peak| *peak > BURST.value * rate) {
         Some(peak) => format!(
-            ": {} were allocated at the peak, {} on average",
+            ": the allocation rate is {} at the peak, {} on average",
             flow(peak),
             flow(rate)
         ),
-        None => format!(": {} are allocated", flow(rate)),
+        None => format!(": the allocation rate is {}", flow(rate)),
     }
 }

@@ -1,8 +1,8 @@
 //! `gc-survivors-small`: survivor spaces overflow, so that objects are promoted after one or two collections.
 //!
 //! `HotSpot` aims at survivors that are half full (`TargetSurvivorRatio`) and lowers the threshold until they are
-//! (`ageTable.cpp`, `compute_tenuring_threshold`). A threshold of 1 or 2, or a space that is full, says that the room is
-//! missing; the age tables say how much of it.
+//! (`ageTable.cpp`, `compute_tenuring_threshold`). A threshold of 1 or 2, or a full space, means that the space is too
+//! small; the age tables show by how much.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -14,7 +14,7 @@ use super::run::{Collector, OPTIONS, Run, SHORT, each, flow};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const CUT: Threshold = Threshold {
-    name: "mean tenuring threshold, of a higher roof, from which down objects hardly age",
+    name: "mean tenuring threshold, with a higher maximum, up to which objects hardly age",
     value: 2.5,
     origin: "own guess: one or two young collections show little of how long objects live",
 };
@@ -26,13 +26,13 @@ const FULL: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "age tables that it takes to judge",
+    name: "age tables needed for a judgement",
     value: 3.0,
     origin: "own guess: the first collections of a service are not like the others",
 };
 
 const DIES: Threshold = Threshold {
-    name: "share of the old generation that its collections free, above which what is promoted had not to be",
+    name: "share of the old generation that its collections free, above which promotion was unnecessary",
     value: 0.3,
     origin: "planted overflows beside a live set of a fifth of the heap: 0.5 to 0.7; a heap that is full frees less",
 };
@@ -43,7 +43,7 @@ const SOON: Threshold = Threshold {
     origin: "own guess; in the reference case the old generation was full within minutes",
 };
 
-/// Room beside what is in flight on average.
+/// Space beside the mean size of all survivors.
 const SPARE: f64 = 1.2;
 /// Spaces that the young generation has at least: two to copy between, and four for Eden.
 const PARTS: f64 = 6.0;
@@ -92,19 +92,19 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[CUT, FULL, FEW, DIES, SOON, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "A tenuring threshold of 1 or 2 on average where the roof is higher, survivor spaces that are full after more \
-            than half of the young collections, or (Serial, Parallel, CMS, without age tables) young collections that promote more than \
-            they leave in a survivor space, while old collections free it again; and how large the spaces would have to be.",
-        hurts: "What lives for some seconds is promoted and dies in the old generation, whose collections are the dear ones.",
-        todo: "A larger young generation with spaces that hold what is in flight (-Xmn and -XX:SurvivorRatio), in a heap that leaves the \
-            old generation its room (-Xmx). Parallel resizes its spaces by itself, so a fixed ratio needs -XX:-UseAdaptiveSizePolicy \
-            with it. A smaller SurvivorRatio alone takes the room from Eden: fewer old collections, but more young ones. G1 (8, 11, 17, \
-            21, 25) sizes its survivors by itself, so there a larger heap or a longer pause goal gives them room. ZGC and \
-            Shenandoah with generations (21, 25) have no survivor spaces.",
-        wrong: "A burst, or a service that just loads its caches, overflows any space. A long-lived working set has to be promoted \
-            once, the sooner the cheaper: then old collections free little (gc-live-growth), and copying less is right. Parallel \
-            lowers its threshold to spend less on copying; there only full spaces count. The size is a lower bound: what an age would \
-            hold that no table shows is reckoned from the ages before.",
+        looks_for: "A mean tenuring threshold of 1 or 2 with a higher maximum, survivor spaces that are full after more than half of the \
+            young collections, or (Serial, Parallel, CMS, without age tables) young collections that promote more than they leave in a \
+            survivor space, while old collections free it again; and how large the spaces would have to be.",
+        hurts: "Objects that live for seconds are promoted and die in the old generation, whose collections are the expensive ones.",
+        todo: "A larger young generation with spaces that hold all survivors (-Xmn and -XX:SurvivorRatio), in a heap that leaves the old \
+            generation its size (-Xmx). Parallel resizes its spaces by itself, so a fixed ratio needs -XX:-UseAdaptiveSizePolicy with it. A \
+            smaller SurvivorRatio alone takes the space from Eden: fewer old collections, but more young ones. G1 (8, 11, 17, 21, 25) sizes \
+            its survivors by itself, so there a larger heap or a longer pause goal gives them space. Generational ZGC and Shenandoah (21, \
+            25) have no survivor spaces.",
+        wrong: "A burst, or a service that is loading its caches, overflows any space. A long-lived working set has to be promoted once, the \
+            sooner the cheaper: then old collections free little (gc-live-growth), and copying less is right. Parallel lowers its threshold \
+            to spend less on copying; there only full spaces count. The size is a lower bound: ages that no table shows are extrapolated \
+            from the ages before.",
         sources: "HotSpot ageTable.cpp; HotSpot Garbage Collection Tuning Guide, survivor space sizing; the reference case of long \
             connections.",
     },
@@ -177,7 +177,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .told(&keys::GC_OLD_INTERVAL)
         .is_some_and(|interval| interval < SOON.value);
     let (size, goal, expected) = room(run);
-    let sentence = format!("{what}: survivors overflow and are promoted at once{size}");
+    let sentence = format!("survivors overflow and are promoted at once: {what}{size}");
     // A full heap has no room for survivors either.
     let finding = if soon && !run.is_short() && !live::live(run).fills() {
         run.act(sentence)
@@ -200,15 +200,15 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             None => Grade::High,
         })
         .expect(expected)
-        .refuted_by("as much promoted with larger spaces: the objects live longer than that");
+        .refuted_by("as much is promoted with larger spaces: the objects live longer than that");
     Ok(match goal {
         Some(goal) => run.advise(finding, goal),
         None => finding,
     })
 }
 
-/// More is promoted than stays, by collectors with survivor spaces of a fixed size, and old collections free it: what leaves them has
-/// not aged. Objects that live for long are promoted too, but pass the survivor space several times before. Reads `gc.collector`,
+/// Collectors with survivor spaces of a fixed size promote more than stays, and old collections free it: the promoted objects have
+/// not aged. Long-lived objects are promoted too, but pass the survivor space several times before. Reads `gc.collector`,
 /// `gc.old_reclaimed`, `gc.promoted` and `gc.survivors`.
 pub(super) fn overflows(run: &Run<'_>) -> bool {
     let sized = matches!(
@@ -223,11 +223,11 @@ pub(super) fn overflows(run: &Run<'_>) -> bool {
     sized && promoted > left && dies
 }
 
-/// How large a space would have to be and is, in words; the option that gives it; and what to expect of it.
+/// The required and the current size of a space, in words; the option that sets it; and the expected effect.
 fn room(run: &Run<'_>) -> (String, Option<Goal>, String) {
     let rate = run.told(&keys::GC_PROMOTION_RATE).map(flow);
     let less = rate.map_or_else(String::new, |rate| {
-        format!("at most {rate} less is promoted")
+        format!("promotion falls by up to {rate}")
     });
     let target = run
         .value_of("TargetSurvivorRatio=")
@@ -253,17 +253,17 @@ fn room(run: &Run<'_>) -> (String, Option<Goal>, String) {
     if now.is_some_and(|now| space <= now) {
         return (String::new(), None, String::new());
     }
-    let has = now.map_or_else(String::new, |now| format!("has {} and ", say::bytes(now)));
-    let size = format!("; a space {has}would need {} at least", say::bytes(space));
+    let has = now.map_or_else(String::new, |now| format!("has {} but ", say::bytes(now)));
+    let size = format!("; a space {has}needs at least {}", say::bytes(space));
     if run.collector() == Collector::G1 {
-        return (format!("{size}, which takes a larger heap"), None, less);
+        return (format!("{size}, which requires a larger heap"), None, less);
     }
-    let size = format!("{size}, which takes a larger young generation");
+    let size = format!("{size}, which requires a larger young generation");
     let Some(goal) = larger_young(run, space, now.unwrap_or(0.0)) else {
         return (size, None, less);
     };
     let and = if less.is_empty() { "" } else { "; " };
-    let expected = format!("{less}{and}young collections come half as often, and old ones seldom");
+    let expected = format!("{less}{and}half as many young collections, and few old ones");
     (size, Some(goal), expected)
 }
 

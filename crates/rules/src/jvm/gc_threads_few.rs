@@ -1,4 +1,4 @@
-//! `gc-threads-few`: an option lets fewer threads collect than there are CPUs.
+//! `gc-threads-few`: an option allows fewer GC threads than there are CPUs.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -8,22 +8,22 @@ use super::run::{Collector, OPTIONS, Run, SHORT, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const FEW: Threshold = Threshold {
-    name: "threads that may collect, as a share of those that the JVM would take by itself",
+    name: "GC threads as a share of those that the JVM would choose",
     value: 0.5,
-    origin: "measured by `cargo xtask faults --random 24 --seed 7002 --layer jvm`: one thread on two CPUs, Parallel, JDK 21, took p99 of \
+    origin: "measured by `cargo xtask faults --random 24 --seed 7002 --layer jvm`: one thread on two CPUs, Parallel, JDK 21, raised p99 of \
         the program from 7 to 54 ms",
 };
 
 const PAUSES: Threshold = Threshold {
-    name: "share of the run in collection pauses, from which on shorter ones are worth having",
+    name: "share of the run in GC pauses, from which on the rule acts",
     value: 0.01,
     origin: "HotSpot's own goal for G1 and Parallel, GCTimeRatio=99",
 };
 
 const MUCH: Threshold = Threshold {
-    name: "the same, much",
+    name: "the same, from which on severity is high",
     value: 0.1,
-    origin: "the line of gc-throughput, after jifa",
+    origin: "the threshold of gc-throughput, after jifa",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -45,8 +45,8 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "Every pause does its work with fewer threads, and so lasts longer.",
         todo: "Remove -XX:ParallelGCThreads. In a container with a quota, set -XX:ActiveProcessorCount instead, \
             from which the JVM derives all its thread counts.",
-        wrong: "Somebody may have reserved the other CPUs for other programs on this host. Pauses that do little work, or that copy \
-            one long linked list, do not get shorter with more threads.",
+        wrong: "The other CPUs may be reserved for other programs on this host. Pauses that do little work, or that copy one long linked \
+            list, do not get shorter with more threads.",
         sources: "HotSpot, WorkerPolicy::nof_parallel_worker_threads: all CPUs up to 8, then five of each eight.",
     },
     judge,
@@ -59,7 +59,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 /// The option that bounds the threads of a pause.
 pub(super) const THREADS: &str = "ParallelGCThreads=";
 
-/// Threads that the command line lets collect, at most half of those that the JVM would take by itself, and these: all CPUs up
+/// GC threads that the command line allows, if at most half of those that the JVM would choose, and the latter: all CPUs up
 /// to 8, then five for each eight (`WorkerPolicy::nof_parallel_worker_threads`). Reads `gc.collector`, `gc.cpus`, `gc.flags`.
 pub(super) fn few_threads(run: &Run<'_>) -> Option<(u64, u64)> {
     if run.collector() == Collector::Serial {
@@ -100,9 +100,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         run.watch(sentence)
     };
     let finding = finding
-        .expect("pauses shorter by as much as their work can be shared")
+        .expect("shorter pauses, as far as their work can be shared")
         .refuted_by(
-            "user time of the pauses far below threads x real time: there is nothing to share",
+            "user time of the pauses is far below threads x real time: there is nothing to share",
         );
     let finding = run.take_out(finding, &[THREADS]);
     Ok(run.cite(

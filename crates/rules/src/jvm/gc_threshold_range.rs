@@ -1,7 +1,7 @@
 //! `gc-threshold-range`: a tenuring threshold that no age can reach.
 //!
-//! The age of an object has four bits, so 15 is the oldest. JDK 7 takes any larger value and never reaches it: survivors
-//! are copied until they overflow. JDK 8 ends with an error; from JDK 9 on 16 is taken and means "never".
+//! The age of an object has four bits, so 15 is the oldest. JDK 7 accepts any larger value and never reaches it: survivors
+//! are copied until they overflow. JDK 8 exits with an error; from JDK 9 on 16 is accepted and means "never".
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -31,12 +31,13 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[OLDEST],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "-XX:MaxTenuringThreshold above 15 in the options in the log, or such a cap in its age tables.",
-        hurts: "Nothing is promoted for its age: survivors are copied in each young collection until they overflow. In the reference \
-            case 30 tripled the young pauses to 0.2 s.",
-        todo: "JDK 7 takes the value as \"never\", JDK 8 refuses to start with it, later ones take 16 alone: a command line with \
-            it does not survive the way to JDK 8. -XX:MaxTenuringThreshold=15, with any collector that has ages (Serial, Parallel, CMS, G1; JDK 7 to 25).",
-        wrong: "16 can be intended, for a service whose objects all die young; from JDK 9 on it says \"never\", and is a watch.",
+        looks_for: "-XX:MaxTenuringThreshold above 15 in the options in the log, or such a maximum in its age tables.",
+        hurts: "Nothing is promoted by age: survivors are copied in each young collection until they overflow. In the reference case 30 \
+            tripled the young pauses to 0.2 s.",
+        todo: "-XX:MaxTenuringThreshold=15, with any collector that has ages (Serial, Parallel, CMS, G1; JDK 7 to 25). JDK 7 takes a larger \
+            value as \"never\", JDK 8 refuses to start with it, later releases accept only 16: a command line with it does not survive the \
+            move to JDK 8.",
+        wrong: "16 can be intended, for a service whose objects all die young; from JDK 9 on it means \"never\", so the rule only watches.",
         sources: "The reference case of long connections; HotSpot markWord.hpp (age_bits = 4).",
     },
     judge,
@@ -71,15 +72,15 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     );
     let never = threshold == OLDEST.value + 1.0 && run.release().is_none_or(|release| release > 8);
     let finding = if never {
-        run.watch(format!("{sentence}: \"never\", which may be meant"))
+        run.watch(format!("{sentence}: \"never\", which may be intended"))
             .confidence(Grade::Low)
     } else {
         run.act(sentence).confidence(Grade::High)
     };
     let finding = finding
         .severity(Grade::Medium)
-        .expect("survivors are copied fifteen times at most; in the reference case young pauses fell by half")
-        .refuted_by("age tables whose oldest age is empty")
+        .expect("survivors are copied at most fifteen times; in the reference case young pauses fell by half")
+        .refuted_by("the oldest age of the age tables is empty")
         .cite(reading);
     Ok(run.lower(finding, Goal::PromoteAt(OLDEST.value as u32)))
 }

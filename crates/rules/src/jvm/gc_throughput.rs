@@ -1,4 +1,4 @@
-//! `gc-throughput`: how much of the time collections take, of the whole run and of its worst minute.
+//! `gc-throughput`: the share of GC pauses in the whole run and in its worst minute.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -8,19 +8,19 @@ use super::run::{Collector, Run, SHORT, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WHOLE: Threshold = Threshold {
-    name: "share of the run without collection pauses",
+    name: "share of the run without GC pauses",
     value: 0.95,
-    origin: "GCeasy; jifa draws its line at 90 %",
+    origin: "GCeasy; the threshold of jifa is 90 %",
 };
 
 const LITTLE: Threshold = Threshold {
-    name: "the same, from which on it is bad",
+    name: "the same, below which severity is high",
     value: 0.9,
-    origin: "jifa's line for the whole log",
+    origin: "jifa's threshold for the whole log",
 };
 
 const WORST: Threshold = Threshold {
-    name: "the same of the worst 60 s",
+    name: "the same for the worst 60 s",
     value: 0.9,
     origin: "JDK Mission Control: 10 % of pauses within 60 s",
 };
@@ -28,7 +28,7 @@ const WORST: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "gc-throughput",
     topic: "jvm",
-    summary: "collections take too much of the time",
+    summary: "GC pauses take too much of the time",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_PAUSES,
@@ -40,15 +40,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WHOLE, LITTLE, WORST, SHORT],
     knobs: &[],
     doc: Doc {
-        looks_for: "The share of the run that went into collection pauses, and the same of its worst 60 s.",
-        hurts: "In a pause no request is answered; those that come meanwhile wait and then come together.",
-        todo: "Look at what the other findings of this run say of the pauses. If there is none, the heap is too small for what is \
-            allocated: each doubling of the room that the live set leaves halves the collections. Where they take \
-            next to nothing, gc-not-the-bottleneck says so.",
-        wrong: "Concurrent collectors take CPU beside the service, which no pause shows; on a machine without idle CPUs that costs as \
-            well. A log of less than a minute shows the start. Pauses on a machine without free CPUs are long for that reason \
+        looks_for: "The share of the run in GC pauses, and the same for its worst 60 s.",
+        hurts: "During a pause no request is answered; requests that arrive meanwhile wait and then reach the service all at once.",
+        todo: "See what the other findings of this run say about the pauses. If there is none, the heap is too small for the allocation \
+            rate: each doubling of the space that the live set leaves halves the collections. If they take next to nothing, \
+            gc-not-the-bottleneck says so.",
+        wrong: "Concurrent collectors take CPU time from the service, which no pause shows; on a machine without idle CPUs that costs as \
+            well. A log of less than a minute shows startup. Pauses on a machine without free CPUs are long for that reason \
             (gc-cpu-starved).",
-        sources: "GCeasy, jifa and JDK Mission Control for the lines; the reference bank host (CMS to G1 brought nothing).",
+        sources: "GCeasy, jifa and JDK Mission Control for the thresholds; the reference bank host (CMS to G1 gained nothing).",
     },
     judge,
 };
@@ -70,9 +70,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let short = run.is_short();
     let confidence = if short { Grade::Low } else { Grade::High };
     if whole.value < WHOLE.value {
-        let sentence = format!(
-            "collection pauses take {lost} of the run, and {worst_lost} of its worst minute"
-        );
+        let sentence =
+            format!("GC pauses take {lost} of the run, and {worst_lost} of its worst minute");
         let finding = if short {
             run.watch(sentence)
         } else {
@@ -88,13 +87,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .severity(severity)
             .confidence(confidence)
             .expect(format!(
-                "at most {lost} of the time, the whole share that pauses take"
+                "at most {lost} of the time, the whole share of pauses"
             ))
-            .refuted_by("a longer log under the usual load with a smaller share"));
+            .refuted_by("a longer log under normal load has a smaller share"));
     }
     if worst.value < WORST.value {
         let sentence = format!(
-            "collection pauses take {worst_lost} of the worst minute, and only {lost} of the whole run"
+            "GC pauses take {worst_lost} of the worst minute, but only {lost} of the whole run"
         );
         return Ok(run
             .cite(run.watch(sentence), &cite)
@@ -115,12 +114,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .is_some_and(|time| time > 0.0);
     let sentence = if stalled {
         format!(
-            "collection pauses take {lost} of the run, but threads also waited for memory: see gc-stall"
+            "GC pauses take {lost} of the run, but threads also waited for memory: see gc-stall"
         )
     } else {
-        format!(
-            "collection pauses take {lost} of the run, and {worst_lost} of its worst minute{beside}"
-        )
+        format!("GC pauses take {lost} of the run, and {worst_lost} of its worst minute{beside}")
     };
     Ok(Finding::clear(sentence)
         .below(1.0 - whole.value, 1.0 - WHOLE.value)

@@ -1,4 +1,4 @@
-//! `gc-young-frequent`: young collections come so often that they take much of the time.
+//! `gc-young-frequent`: young collections run so often that they take much of the time.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -11,19 +11,19 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const INTERVAL: Threshold = Threshold {
     name: "mean time between young collections, in seconds",
     value: 1.0,
-    origin: "jifa's line for the mean interval",
+    origin: "jifa's threshold for the mean interval",
 };
 
 const SHARE: Threshold = Threshold {
     name: "share of the time in young collections, below which their number does not matter",
     value: 0.05,
-    origin: "GCeasy's line for all collections",
+    origin: "GCeasy's threshold for all collections",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-young-frequent",
     topic: "jvm",
-    summary: "young collections come several times a second",
+    summary: "young collections run several times a second",
     needs: &[
         &keys::GC_ALLOCATION_RATE,
         &keys::GC_COLLECTOR,
@@ -45,16 +45,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[INTERVAL, SHARE, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Less than a second between young collections on average, while they take more than 5 % of the run \
-            together.",
-        hurts: "Each has a cost that does not depend on its garbage, and objects that live for a moment survive because the next one \
-            comes at once.",
-        todo: "Allocate less per request (a profile of allocations shows where), or give the young generation more room: twice the \
-            room, half as many, each about as long as before where the survivors stay the same. Serial, Parallel and CMS: -Xmn; G1 \
-            (8 to 25) takes it from a larger heap or a longer pause goal, and -Xmn takes its goal away.",
-        wrong: "Frequent and short is by design with a small pause goal of G1, and costs little: below 5 % it is clear. In the first minute of a \
-            service Eden is still small: a shorter log is only watched. Mixed \
-            collections of G1 come in bursts after a mark.",
+        looks_for: "Less than a second between young collections on average, while together they take more than 5 % of the run.",
+        hurts: "Each has a cost that does not depend on its garbage, and short-lived objects survive because the next collection follows at \
+            once.",
+        todo: "Allocate less per request (an allocation profile shows where), or enlarge the young generation: twice the size, half as many \
+            collections, each about as long as before if the survivors stay the same. Serial, Parallel and CMS: -Xmn; G1 (8 to 25) takes it \
+            from a larger heap or a longer pause goal, and -Xmn disables its goal.",
+        wrong: "Frequent and short is by design with a small pause goal of G1, and costs little: below 5 % it is clear. In the first minute \
+            of a service Eden is still small: a shorter log is only watched. Mixed collections of G1 come in bursts after a mark.",
         sources: "jifa (mean below 1 s); the reference bank's arithmetic: 0.5 MB a request at 500/s fill 15 GB a minute.",
     },
     judge,
@@ -71,7 +69,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let interval = run.number(&keys::GC_YOUNG_INTERVAL)?;
     let every = seconds(interval.value);
     if interval.value >= INTERVAL.value {
-        let sentence = format!("young collections come every {every}");
+        let sentence = format!("young collections run every {every}");
         return Ok(Finding::clear(sentence)
             .above(interval.value, INTERVAL.value)
             .cite(interval.reading));
@@ -80,7 +78,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     // Not pause over interval: where collections come in bursts, the product of two means is more than their sum was.
     let share = run.number(&keys::GC_YOUNG_SHARE)?.value;
     let what = format!(
-        "young collections come every {every}, take {} in the middle and {} of the run in all",
+        "young collections run every {every}, median {}, and take {} of the run",
         seconds(pause.value),
         say::percent(share)
     );
@@ -94,7 +92,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let room = run.told(&keys::GC_EDEN_FREED);
     let sentence = match rate.zip(room) {
         Some((rate, room)) => format!(
-            "{what}: {} fill {} of Eden; twice the Eden halves that",
+            "{what}: {} fills {} of Eden; twice the Eden halves that",
             flow(rate),
             say::bytes(room)
         ),
@@ -112,7 +110,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         } else {
             Grade::Medium
         })
-        .refuted_by("as many with twice the young generation: something else triggers them");
+        .refuted_by("collections are as many with twice the young generation: something else triggers them");
     Ok(run.cite(
         roomier(run, finding),
         &[

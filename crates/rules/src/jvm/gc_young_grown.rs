@@ -1,8 +1,8 @@
 //! `gc-young-grown`: young collections became longer as the young generation became larger.
 //!
-//! A JVM that may choose gives the young generation more room while the load lasts. A collection costs what survives, and
-//! where more survives of more, each pause grows with the room. The course of the run shows both, and the regression of
-//! pauses on sizes tells how sure it is.
+//! A JVM that may choose enlarges the young generation under load. A collection costs what survives, and if more survives
+//! in a larger young generation, each pause grows with it. The run shows both over time, and the regression of pauses on
+//! sizes shows how certain it is.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -15,7 +15,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const GROWN: Threshold = Threshold {
     name: "young pause of the last quarter of the run over that of the first",
     value: 1.5,
-    origin: "own guess; in the reference case of long connections the pause tripled with 12 in place of 7 GiB",
+    origin: "own guess; in the reference case of long connections the pause tripled with 12 instead of 7 GiB",
 };
 
 const SIZE: Threshold = Threshold {
@@ -31,7 +31,7 @@ const FEW: Threshold = Threshold {
 };
 
 const LONG: Threshold = Threshold {
-    name: "young pause of the last quarter in seconds, above which it costs, where no goal was given",
+    name: "young pause of the last quarter in seconds, above which the rule acts, if no goal is given",
     value: 0.2,
     origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
 };
@@ -58,15 +58,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[GROWN, SIZE, FEW, LONG],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Young pauses that are half as long again in the last quarter of the run as in the first, while the young \
-            generation grew by a fifth and more, and the regression of pauses on sizes is above zero with certainty (95 %).",
-        hurts: "Fewer collections, each longer: throughput stays, and the requests of that moment wait longer.",
-        todo: "Where pauses matter more than throughput, hold a size at which they keep the goal: -Xmn with Serial, Parallel and CMS. \
-            With G1 (8 to 25) lower -XX:MaxGCPauseMillis and leave -Xmn out: it shrinks the young generation until pauses keep \
-            the goal. On 17, 21 and 25 ZGC and Shenandoah copy beside the service and have no such pause. Between two runs \
-            rungwise compare tells the same.",
-        wrong: "More load makes more survive as well, whatever the size; then pauses grow at constant size. G1 lets the \
-            young generation grow on purpose as long as pauses keep its goal: below the goal it is worth knowing only.",
+        looks_for: "Young pauses that are half as long again in the last quarter of the run as in the first, while the young generation grew \
+            by a fifth or more, and the regression of pauses on sizes is above zero with 95 % confidence.",
+        hurts: "Fewer collections, each longer: throughput stays the same, but the requests of that moment wait longer.",
+        todo: "If pauses matter more than throughput, fix a size at which they meet the goal: -Xmn with Serial, Parallel and CMS. With G1 (8 \
+            to 25) lower -XX:MaxGCPauseMillis and omit -Xmn: G1 shrinks the young generation until pauses meet the goal. On 17, 21 and 25 \
+            ZGC and Shenandoah copy concurrently and have no such pause. rungwise compare shows the same between two runs.",
+        wrong: "More load makes more survive as well, whatever the size; then pauses grow at constant size. G1 enlarges the young generation \
+            on purpose as long as pauses meet its goal: below the goal the rule only watches.",
         sources: "The reference case of long connections (7 to 12 GiB, pauses tripled to 0.2 s); HotSpot Garbage Collection Tuning \
             Guide on ergonomics.",
     },
@@ -118,7 +117,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     };
     let cost = run.told(&keys::GC_YOUNG_COST).unwrap_or(low);
     let sentence = format!(
-        "{what}, while {grew}: each GiB costs {}, {} at least",
+        "{what}, while {grew}: each GiB costs {}, at least {}",
         seconds(cost),
         seconds(low)
     );
@@ -138,14 +137,14 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 &keys::GC_YOUNG_COST_LOW,
             ],
         )
-        .refuted_by("pauses as long at the former size: more survives than before");
+        .refuted_by("pauses are as long at the former size: more survives than before");
     if !too_long {
         return Ok(finding);
     }
     // The size at which a pause keeps the line, by the regression; not below what there was while pauses were short.
     let fits = (large - (last - line).max(0.0) / cost * GIB).clamp(small, large.max(small));
     let finding = finding.expect(format!(
-        "young pauses of about {} with a young generation of {}, {:.1} times as many of them",
+        "young pauses of about {} with a young generation of {}, but {:.1} times as many",
         seconds(last.min(line)),
         say::bytes(fits),
         (large / fits).clamp(1.0, 1e6)

@@ -1,4 +1,4 @@
-//! `gc-young-long`: young collections are long, and what makes them so.
+//! `gc-young-long`: young collections are long, and why.
 //!
 //! A young collection copies what is alive and scans what points into it. Its time follows the survivors, not the
 //! garbage; a larger young generation makes it longer only where more survives.
@@ -14,19 +14,19 @@ use super::run::{Collector, OPTIONS, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const YOUNG: Threshold = Threshold {
-    name: "99th percentile of the young collections, in seconds, where no goal was given",
+    name: "99th percentile of young pauses in seconds, if no goal is given",
     value: 0.2,
-    origin: "HotSpot's own goal for G1 (MaxGCPauseMillis), and what the reference case of long connections found too long",
+    origin: "HotSpot's own goal for G1 (MaxGCPauseMillis), and too long in the reference case of long connections",
 };
 
 const SURVIVE: Threshold = Threshold {
-    name: "share of the young generation that survives a collection, from which on copying it takes the time",
+    name: "share of the young generation that survives a collection, above which copying takes the time",
     value: 0.1,
     origin: "own guess: HotSpot's survivor spaces are a tenth by default (SurvivorRatio=8)",
 };
 
 const STARVED: Threshold = Threshold {
-    name: "share of the pauses that got less CPU time than they lasted, from which on the CPUs are the matter",
+    name: "share of pauses with less CPU time than wall time, above which lack of CPU is the cause",
     value: 0.5,
     origin: "more often than not; garbagecat warns at any",
 };
@@ -57,19 +57,18 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[YOUNG, SURVIVE, STARVED],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "A 99th percentile of the young and mixed collections above the goal, and what it goes with: survivors to copy, a \
-            size of the young generation that pauses grow with, or CPUs that were not there.",
-        hurts: "They come every few seconds, so one request in a hundred meets a long one sooner than anything else.",
-        todo: "Many survivors: a lower tenuring threshold or a smaller young generation copies less, and promotes more (watch \
-            gc-premature-promotion). Where the age tables show that from some age on hardly anything dies, that age is the \
-            threshold to have. In the reference case a threshold of 30 tripled the pauses to 0.2 s, and 15 took half of that \
-            back. With G1 leave the young generation to the pause goal (-XX:MaxGCPauseMillis) and take -Xmn out. Fewer threads than \
-            the JVM would take by itself: take -XX:ParallelGCThreads out. For another size nothing is asked: a smaller young \
-            generation makes as much more collections, and only a pair of runs tells which is dearer. Where no pause of \
-            the kind may be, generational ZGC (21, 25) copies beside the service.",
-        wrong: "Swap, huge pages that are made while copying and CPUs that others use make pauses long as well (gc-cpu-starved). The \
-            first collection after the start touches its memory for the first time. Many references, or many roots of thread \
-            stacks, take time that no size explains.",
+        looks_for: "A 99th percentile of the young and mixed collections above the goal, and what explains it: survivors to copy, pauses \
+            that grow with the size of the young generation, or lack of CPU.",
+        hurts: "They run every few seconds, so one request in a hundred meets a long one sooner than anything else.",
+        todo: "Many survivors: a lower tenuring threshold or a smaller young generation copies less, but promotes more (watch \
+            gc-premature-promotion). If the age tables show that from some age on hardly anything dies, use that age as the threshold. In \
+            the reference case a threshold of 30 tripled the pauses to 0.2 s, and 15 took half of that back. With G1 leave the young \
+            generation to the pause goal (-XX:MaxGCPauseMillis) and remove -Xmn. Fewer threads than the JVM would choose: remove \
+            -XX:ParallelGCThreads. No other size is recommended: a smaller young generation means proportionally more collections, and only \
+            a pair of runs shows which costs more. If no such pause is acceptable, generational ZGC (21, 25) copies concurrently.",
+        wrong: "Swap, huge page allocation while copying and CPUs that other processes use make pauses long as well (gc-cpu-starved). The \
+            first collection after the start touches its memory for the first time. Many references, or many roots of thread stacks, take \
+            time that no size explains.",
         sources: "The reference case of long connections; our lab of it (first collection 2 to 4 s); HotSpot Garbage Collection Tuning Guide.",
     },
     judge,
@@ -96,7 +95,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let typical = run.told(&keys::GC_YOUNG_P50);
     let mut what = format!("young collections take up to {took} (99th percentile)");
     if let Some(typical) = typical {
-        what = format!("{what}, {} in the middle", seconds(typical));
+        what = format!("{what}, median {}", seconds(typical));
     }
     // One long collection among many short ones is not the copying.
     if typical.is_some_and(|typical| typical <= line) && count.value < 100.0 {
@@ -104,7 +103,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         let finding = run
             .watch(sentence)
             .confidence(Grade::Low)
-            .refuted_by("a longer log with as large a share of long ones");
+            .refuted_by("a longer log has as large a share of long ones");
         return Ok(cited(run, finding));
     }
     Ok(
@@ -124,15 +123,15 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
                 "{what}; {} of the long pauses got less CPU time than they lasted: see gc-cpu-starved",
                 say::percent(share)
             ))
-            .refuted_by("pauses as long on idle CPUs");
+            .refuted_by("pauses are as long on idle CPUs");
     }
     if let Some((threads, usual)) = few_threads(run) {
         let finding = run
             .act(format!(
-                "{what}; -XX:ParallelGCThreads lets {threads} threads collect, where the JVM would take {usual}"
+                "{what}; -XX:ParallelGCThreads allows {threads} GC threads where the JVM would choose {usual}"
             ))
-            .expect("pauses shorter by as much as the work can be shared")
-            .refuted_by("user time of the pauses far below threads x real time: there is nothing to share");
+            .expect("shorter pauses, as far as their work can be shared")
+            .refuted_by("user time of the pauses is far below threads x real time: there is nothing to share");
         return run.take_out(finding, &[THREADS]);
     }
     let freed = run.told(&keys::GC_EDEN_FREED);
@@ -141,25 +140,25 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
     let survive = survive.map(|(freed, survivors)| survivors / (freed + survivors));
     if let Some(share) = survive.filter(|share| *share > SURVIVE.value) {
         let what = format!(
-            "{what}: {} of the young generation survives each and is copied",
+            "{what}: {} of the young generation survives each collection and is copied",
             say::percent(share)
         );
-        return copied(run, what).refuted_by("pauses as long where the age tables hold less");
+        return copied(run, what).refuted_by("pauses are as long when the age tables hold less");
     }
     let low = run.told(&keys::GC_YOUNG_COST_LOW).filter(|low| *low > 0.0);
     if let (Some(low), Some(cost)) = (low, run.told(&keys::GC_YOUNG_COST)) {
         let finding = run.act(format!(
-            "{what}: they grow with the young generation, by {} per GiB and by {} at least",
+            "{what}: they grow with the young generation, by {} per GiB (at least {})",
             seconds(cost),
             seconds(low)
         ));
         return left_to_goal(run, finding)
-            .refuted_by("pauses as long with a smaller young generation");
+            .refuted_by("pauses are as long with a smaller young generation");
     }
     run.watch(format!(
-        "{what}, and neither survivors nor the size explain it"
+        "{what}; neither the survivors nor the size explain it"
     ))
-    .refuted_by("a log with -Xlog:gc+phases=debug that shows what took the time")
+    .refuted_by("a log with -Xlog:gc+phases=debug shows what took the time")
 }
 
 /// Survivors take the time: promoted at the age from which on hardly anything dies they are copied less often.
@@ -172,15 +171,15 @@ fn copied(run: &Run<'_>, what: String) -> Finding {
     };
     let finding = run
         .act(format!(
-            "{what}; from age {age:.0} on hardly anything dies, so that copying it again spares nothing"
+            "{what}; from age {age:.0} on hardly anything dies, so copying it again gains nothing"
         ))
         .expect(format!(
-            "objects are copied {age:.0} times at most, and those of which at most a tenth would have died are promoted sooner"
+            "objects are copied at most {age:.0} times; those of which at most a tenth would have died are promoted sooner"
         ));
     run.lower(finding, Goal::PromoteAt(age as u32))
 }
 
-/// G1 makes the young generation as small as its pause goal wants, if nothing fixes it.
+/// G1 shrinks the young generation as far as its pause goal requires, if nothing fixes its size.
 fn left_to_goal(run: &Run<'_>, finding: Finding) -> Finding {
     if run.collector() != Collector::G1 {
         return finding;
@@ -189,7 +188,7 @@ fn left_to_goal(run: &Run<'_>, finding: Finding) -> Finding {
     if finding.knobs.is_empty() {
         return finding;
     }
-    finding.expect("pauses near -XX:MaxGCPauseMillis, and more of them")
+    finding.expect("pauses near -XX:MaxGCPauseMillis, but more of them")
 }
 
 fn cited(run: &Run<'_>, finding: Finding) -> Finding {

@@ -1,7 +1,7 @@
 //! `heap-resize`: the JVM keeps changing the size of its heap.
 //!
-//! Between `-Xms` and `-Xmx` the heap grows when a collection leaves little and shrinks when it leaves much. Memory is
-//! taken and touched, or given back, within the pause; and a smaller heap fills sooner.
+//! Between `-Xms` and `-Xmx` the heap grows when a collection leaves little free and shrinks when it leaves much. Memory is
+//! allocated and touched, or returned, within the pause; and a smaller heap fills sooner.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
@@ -12,15 +12,15 @@ use super::run::{Collector, OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const OFTEN: Threshold = Threshold {
-    name: "changes of the heap's size by a twentieth and more in ten minutes, after the first five",
+    name: "heap size changes of 5 % or more per ten minutes, after the first five minutes",
     value: 1.0,
     origin: "the diagnosis catalogue of the reference cases",
 };
 
 const LENGTH: Threshold = Threshold {
-    name: "seconds of the run after the first five minutes that it takes to judge",
+    name: "seconds of the run after the first five minutes needed for a judgement",
     value: 300.0,
-    origin: "own guess: half of the time that the line is drawn over",
+    origin: "own guess: half of the ten minutes of the threshold",
 };
 
 /// The start of a service, during which a heap grows by intent. As `gc.heap_resizes` counts.
@@ -31,7 +31,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub(crate) static RULE: Rule = Rule {
     id: "heap-resize",
     topic: "jvm",
-    summary: "the heap changes its size again and again",
+    summary: "the heap keeps changing its size",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
@@ -44,13 +44,12 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[OFTEN, LENGTH],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "More than one change of the heap's capacity by 5 % and more in ten minutes, the first five minutes left out, with \
-            a collector that changes it within pauses.",
-        hurts: "Pages are taken and touched within the pause, and while the heap is small it fills sooner and is collected more often.",
-        todo: "A service that has its machine or its container to itself: -Xms as large as -Xmx (JDK 8, 11, 17, 21 and 25).",
-        wrong: "Where memory is shared, a heap that gives back what it does not need is wanted: then leave it. ZGC and Shenandoah \
-            give back beside the service and are not judged. Parallel moves sizes within its young generation all the time; only \
-            its old one is looked at.",
+        looks_for: "More than one change of the heap's capacity by 5 % or more per ten minutes, excluding the first five minutes, with a \
+            collector that resizes within pauses.",
+        hurts: "Pages are allocated and touched within the pause, and while the heap is small it fills sooner and is collected more often.",
+        todo: "If the service has its machine or container to itself: -Xms as large as -Xmx (JDK 8, 11, 17, 21 and 25).",
+        wrong: "If memory is shared, a heap that returns what it does not need is intended: then change nothing. ZGC and Shenandoah resize \
+            concurrently and are not judged. Parallel resizes within its young generation all the time; only its old generation counts.",
         sources: "The reference bank host (-Xms and -Xmx made equal); HotSpot Garbage Collection Tuning Guide, total heap.",
     },
     judge,
@@ -62,7 +61,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if matches!(run.collector(), Collector::Z | Collector::Shenandoah) {
-        let sentence = "this collector changes the size of its heap beside the service";
+        let sentence = "this collector resizes its heap concurrently";
         return Ok(run.cite(Finding::clear(sentence), &[&keys::GC_COLLECTOR]));
     }
     let count = run.number(&keys::GC_HEAP_RESIZES)?;
@@ -73,16 +72,16 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .zip(run.size_of("MaxHeapSize="))
         .is_some_and(|(initial, most)| initial >= most);
     if fixed {
-        let sentence = "the heap has its largest size from the start";
+        let sentence = "the heap has its maximum size from the start";
         return Ok(clear(sentence.to_owned()));
     }
     if length < LENGTH.value {
-        let sentence = "the log holds little more than the start, in which a heap grows";
+        let sentence = "the log covers little more than the start, when a heap grows";
         return Ok(clear(sentence.to_owned()));
     }
     let often = count.value * TEN_MINUTES / length;
     let what = format!(
-        "the heap changed its size {} after the first five minutes, {often:.1} in ten minutes",
+        "the heap changed its size {} after the first five minutes, {often:.1} per ten minutes",
         say::count(count.value, "time")
     );
     if often <= OFTEN.value {
@@ -95,8 +94,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         } else {
             Grade::Low
         })
-        .expect("a heap that stays as it is; what one change costs, the log does not separate from its pause")
-        .refuted_by("collections as long, and as many, with a heap that stays as it is");
+        .expect("a heap of constant size; the log does not separate the cost of a change from its pause")
+        .refuted_by("collections are as long and as many with a heap of constant size");
     let finding = run.cite(finding, &[&keys::GC_HEAP_RESIZES, &keys::GC_HEAP_MAX]);
     let most = run
         .size_of("MaxHeapSize=")

@@ -1,8 +1,8 @@
-//! Whether the concurrent cycles of G1 begin too late.
+//! Whether the concurrent cycles of G1 start too late.
 //!
-//! A cycle begins when so much of the heap is in use after a young collection (`G1IHOPControl`), and until the mixed
-//! collections behind it have freed something, promotion goes on. What is kept in reserve for survivors, and the smallest
-//! young generation, must stay free meanwhile; if they do not, evacuations fail, and a full collection gives the mark up.
+//! A cycle starts when a given share of the heap is in use after a young collection (`G1IHOPControl`), and promotion goes on
+//! until the mixed collections after it have freed something. The reserve for survivors and the smallest young generation
+//! must stay free meanwhile; otherwise evacuations fail, and a full collection aborts the mark.
 
 use rungwise_model::check::Finding;
 use rungwise_model::evidence::Key;
@@ -12,10 +12,10 @@ use super::options::Goal;
 use super::run::{Collector, Run, flow};
 use crate::say;
 
-/// Options that fix the size of the young generation; G1 cannot make room by a smaller one then, whenever it starts.
+/// Options that fix the size of the young generation; G1 cannot shrink it to make room then, whenever it starts.
 pub(super) const FIXED_YOUNG: [&str; 3] = ["NewSize=", "MaxNewSize=", "NewRatio="];
 
-/// Share of the heap that G1 keeps free for survivors where nothing else is asked for (`G1ReservePercent`).
+/// Share of the heap that G1 keeps free for survivors by default (`G1ReservePercent`).
 const RESERVE: f64 = 0.1;
 /// Share of the heap that the young generation has at least (`G1NewSizePercent`).
 const YOUNGEST: f64 = 0.05;
@@ -24,11 +24,11 @@ pub(super) const CYCLES: f64 = 1.5;
 /// How much earlier at least, as a share of the heap, where the log shows that the start was late and not by how much: a guess.
 const EARLIER: f64 = 0.1;
 
-/// Cycles begin too late.
+/// Cycles start too late.
 pub(super) struct Late {
-    /// Percent of the heap at which they would begin in time.
+    /// Percent of the heap at which they would start in time.
     percent: u32,
-    /// Where they begin, and what happens until they end.
+    /// Where they start, and what happens before they end.
     pub(super) why: String,
 }
 
@@ -36,7 +36,7 @@ impl Late {
     /// Asks for an earlier start. Reads what [`Run::lower`] reads.
     pub(super) fn ask(&self, run: &Run<'_>, finding: Finding) -> Finding {
         let finding = finding.expect(
-            "cycles that end while the reserve is free, and more of them: at most these failures go",
+            "cycles end while the reserve is free: at best none of these failures, but more cycles",
         );
         run.lower(finding, Goal::StartCyclesAt(self.percent))
     }
@@ -48,7 +48,7 @@ pub(super) fn reserve(run: &Run<'_>) -> f64 {
         .map_or(RESERVE, |percent| percent / 100.0)
 }
 
-/// Cycles of G1 begin above what promotion meanwhile and the reserve leave. None where they do not,
+/// Cycles of G1 start above what promotion meanwhile and the reserve leave. None where they do not,
 /// where the log does not show, where the young generation is fixed, and where no start is early enough. Reads
 /// `gc.collector`, `gc.concurrent_aborted`, `gc.cycle_length`, `gc.cycle_occupancy`, `gc.flags`, `gc.fulls_explicit`,
 /// `gc.heap_max`, `gc.live_share`, `gc.promotion_peak` and `gc.promotion_rate`.
@@ -61,11 +61,11 @@ pub(super) fn late(run: &Run<'_>) -> Option<Late> {
     let start = run.told(&keys::GC_CYCLE_OCCUPANCY)?;
     let reserve = reserve(run);
     let promoted = promoted_in_a_cycle(run, &keys::GC_HEAP_MAX);
-    // System.gc() gives marks up as well.
+    // System.gc() aborts marks as well.
     let asked = run.told(&keys::GC_FULLS_EXPLICIT).unwrap_or(0.0) > 0.0;
     let given_up = run.told(&keys::GC_CONCURRENT_ABORTED).unwrap_or(0.0) > 0.0 && !asked;
     let beyond = promoted.is_some_and(|(share, _)| start > 1.0 - share - reserve);
-    // A full collection gives marks up whatever filled the heap: with planted bursts (JDK 8 and 17) an earlier start, asked for
+    // A full collection aborts marks whatever filled the heap: with planted bursts (JDK 8 and 17) an earlier start, recommended
     // because of that alone, left as many failures as before.
     if !beyond {
         return None;
@@ -77,16 +77,16 @@ pub(super) fn late(run: &Run<'_>) -> Option<Late> {
     if wanted < least {
         return None;
     }
-    let mut why = format!("cycles begin at {} of the heap", say::percent(start));
+    let mut why = format!("cycles start at {} of the heap", say::percent(start));
     if let Some((share, rate)) = promoted {
         why = format!(
-            "{why}, {} of it is promoted until they end ({})",
+            "{why}, {} of it is promoted before they end ({})",
             say::percent(share),
             flow(rate)
         );
     }
     if given_up {
-        why = format!("{why}, and a mark was given up");
+        why = format!("{why}, and a concurrent mark was aborted");
     }
     Some(Late {
         percent: (wanted * 100.0).floor() as u32,

@@ -1,52 +1,52 @@
-//! What the live set of a run did: a leak, a cache that filled, a heap that is too small, told apart.
+//! Classifies the live set of a run: a leak, a cache that filled, or a heap that is too small.
 //!
 //! All of them end in a full heap or in a rising line. A heap that is too small is full from the beginning; a leak rises until it is
 //! full; a cache rises and then stays level below; and where an `OutOfMemoryError` is caught, or soft references are cleared, the
-//! live set falls from the end of the heap and rises again.
+//! live set falls from the top of the heap and rises again.
 
 use rungwise_model::keys;
 
 use super::run::{Collector, Run};
 use crate::Threshold;
 
-/// Live set as a share of its room above which old collections have little to free.
+/// Live set as a share of its limit above which old collections have little to free.
 pub(super) const FULL: Threshold = Threshold {
-    name: "live set as a share of its room that is too much",
+    name: "live set as a share of its limit, above which the heap is full",
     value: 0.8,
-    origin: "jifa's line for the old generation after its collection; planted leaks and small heaps of JDK 8 to 25 double their collections from there on",
+    origin: "jifa's threshold for the old generation after its collection; planted leaks and small heaps of JDK 8 to 25 double their collections above it",
 };
 
 /// First part of the run against the last, below which the live set rose.
 pub(super) const RISEN: Threshold = Threshold {
-    name: "what was alive at first over what is alive in a full heap, below which the rise is reported",
+    name: "first live set over the live set in a full heap, below which the rise is reported",
     value: 0.5,
     origin: "own guess: caches that fill double at most",
 };
 
 /// The same, known from all collections.
 pub(super) const RISE: Threshold = Threshold {
-    name: "least that any collection left at the end of the run over the same of its first part, above which the live set rose",
+    name: "smallest heap after any collection at the end of the run over the same in its first part, above which the live set rose",
     value: 1.33,
     origin: "planted leaks that filled the heap within the run: 1.7 to 5; planted small heaps and bursts: 0.9 to 1.1",
 };
 
-/// Of two generations the old one has to hold what lives.
+/// With two generations the old one has to hold the live set.
 pub(super) const OLD: Threshold = Threshold {
     name: "live set over the old generation of Serial or Parallel, above which the heap is too small",
     value: 0.95,
-    origin: "planted live sets of 96 MiB beside an old generation of 85 MiB: each young collection became a full one",
+    origin: "planted live sets of 96 MiB with an old generation of 85 MiB: each young collection became a full one",
 };
 
 /// Growth over the run that matters.
 pub(super) const GROWN: Threshold = Threshold {
     name: "growth over the run as a share of the live set, below which it does not matter",
     value: 0.05,
-    origin: "own guess: caches and sessions move as much",
+    origin: "own guess: caches and sessions vary as much",
 };
 
-/// From how high a live set has to fall.
+/// The height that a live set has to fall from.
 pub(super) const PEAK: Threshold = Threshold {
-    name: "most that an old collection left, as a share of the room, above which a later fall counts",
+    name: "largest live set after an old collection as a share of its limit, above which a later fall counts",
     value: 0.88,
     origin: "planted services that caught their OutOfMemoryError: 0.90 to 0.99 under Parallel and G1; planted bursts: 0.81 at most",
 };
@@ -60,21 +60,21 @@ pub(super) const LEVEL: Threshold = Threshold {
 
 /// A rise that is part of the start.
 pub(super) const STARTING: Threshold = Threshold {
-    name: "uptime of the JVM at the end of the log in seconds, below which a live set that fills the heap is what the service loads when it starts",
+    name: "uptime of the JVM at the end of the log in seconds, below which a live set that fills the heap is what the service loads at startup",
     value: 10.0,
     origin: "planted live sets of 0.9 of the heap fill it 0.1 to 0.5 s after the start; own guess that no leak fills a heap in 10 s",
 };
 
 /// Capacity over the largest heap from which on the heap has its largest size: Parallel leaves a survivor space out.
 const GROWN_UP: f64 = 0.9;
-/// What is alive now over the most that was, below which it was freed. Own guess: what is alive varies by less from one old
+/// Live set now over the largest one, below which it was freed. Own guess: the live set varies by less from one old
 /// collection to the next.
 const FREED: f64 = 0.5;
 
 /// What the live set did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Live {
-    /// It filled the heap and fell, so many times.
+    /// It filled the heap and fell, this many times.
     Saw { falls: f64 },
     /// It rose until it filled the heap.
     Leak,
@@ -83,15 +83,15 @@ pub(super) enum Live {
         /// Uptime of the JVM at the end of the log, where that is the start.
         at_start: Option<f64>,
     },
-    /// It rises, by at least so many bytes a second.
+    /// It rises, by at least this many bytes a second.
     Rising { low: f64 },
     /// It rose, and is level now.
     Level,
-    /// It had grown, and what had grown was freed.
+    /// It had grown, and the growth was freed.
     Freed,
-    /// There is room, and no growth for sure.
+    /// There is space, and no significant growth.
     Steady,
-    /// There is room, and too few old collections to tell a growth.
+    /// There is space, and too few old collections to detect growth.
     Unknown,
 }
 
@@ -101,7 +101,7 @@ impl Live {
         matches!(self, Self::Small { .. }) || self.is_leak()
     }
 
-    /// More heap only puts the end off.
+    /// More heap only delays the end.
     pub(super) fn is_leak(self) -> bool {
         matches!(self, Self::Saw { .. } | Self::Leak | Self::Rising { .. })
     }

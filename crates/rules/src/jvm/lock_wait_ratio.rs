@@ -1,7 +1,7 @@
-//! `lock-wait-ratio`: much of what a service has to do waits for locks.
+//! `lock-wait-ratio`: many threads with something to do wait for locks.
 //!
-//! The share is worth something only with its definition: threads that wait for a lock over threads that have something to do.
-//! Threads of the JVM, and threads that wait for work, are in neither number (docs/jvm-threads.md).
+//! The share depends on its definition: threads that wait for a lock over threads with something to do. Threads of the JVM,
+//! and threads that wait for work, are in neither number (docs/jvm-threads.md).
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
@@ -13,7 +13,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of the threads with something to do that wait for a lock",
     value: 0.20,
-    origin: "own guess; the reference bank host had 42.8 % and 73.7 %, by a definition that it does not give",
+    origin: "own guess; the reference bank host had 42.8 % and 73.7 %, by a definition that it does not state",
 };
 
 const MUCH: Threshold = Threshold {
@@ -23,7 +23,7 @@ const MUCH: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "threads that wait for one lock, below which it may be chance",
+    name: "threads that wait for one lock; fewer may be chance",
     value: 3.0,
     origin: "ThreadLogic calls three blocked threads contention",
 };
@@ -31,17 +31,17 @@ const FEW: Threshold = Threshold {
 const QUEUE: Threshold = Threshold {
     name: "threads that wait for one lock, whatever their share",
     value: 20.0,
-    origin: "ThreadLogic, more than 20 threads blocked for one lock",
+    origin: "ThreadLogic: more than 20 threads blocked on one lock",
 };
 
 const LONG_QUEUE: Threshold = Threshold {
     name: "the same, critical",
     value: 50.0,
-    origin: "ThreadLogic, more than 50 threads blocked for one lock",
+    origin: "ThreadLogic: more than 50 threads blocked on one lock",
 };
 
 const DUMPS: Threshold = Threshold {
-    name: "dumps from which on a share is more than one moment",
+    name: "dumps from which on confidence is high",
     value: 3.0,
     origin: "own guess; three dumps some seconds apart are what support teams ask for",
 };
@@ -49,7 +49,7 @@ const DUMPS: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "lock-wait-ratio",
     topic: "jvm",
-    summary: "much of what a service has to do waits for locks",
+    summary: "many threads with something to do wait for locks",
     needs: &[
         &keys::THREADS_BUSINESS,
         &keys::THREADS_DUMPS,
@@ -62,15 +62,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, MUCH, FEW, QUEUE, LONG_QUEUE, DUMPS],
     knobs: &["log.guard", "app.lock_split", "rpc.threads"],
     doc: Doc {
-        looks_for: "Threads that wait for a lock, as a share of the threads that have something to do; a lock that many wait for; a pool \
-            all of whose threads wait for one lock or for a database connection. It names the lock, who holds it and what that thread does.",
-        hurts: "What is done under the lock is done by one thread at a time. More CPUs, threads or requests make the queue longer \
-            and nothing faster; a pool whose threads all wait takes no work at all.",
-        todo: "Look at what the owner does. It writes a log: guard the statements, raise the level, buffer (log4j 1.2: ImmediateFlush=false, \
-            BufferedIO=true), or write in a thread of its own. It waits for a disk, a socket or a database: do that outside the lock. \
-            It computes: split the lock, or hold it for less. A pool of connections: give it the size of what uses it.",
-        wrong: "A dump is one moment. Three, some seconds apart, tell a queue from a chance; with fewer the confidence is medium. Idle \
-            threads are known by where they wait (docs/jvm-threads.md): a home-made pool idles in Object.wait, counts as having \
+        looks_for: "Threads that wait for a lock, as a share of the threads with something to do; a lock that many wait for; a pool all of \
+            whose threads wait for one lock or for a database connection. The finding names the lock, its holder and what that thread does.",
+        hurts: "Only one thread at a time works under the lock. More CPUs, threads or requests make the queue longer and nothing faster; a \
+            pool whose threads all wait takes no work at all.",
+        todo: "Inspect what the owner does. It writes a log: guard the statements, raise the level, buffer (log4j 1.2: ImmediateFlush=false, \
+            BufferedIO=true), or write in a separate thread. It waits for a disk, a socket or a database: do that outside the lock. It \
+            computes: split the lock, or hold it for less time. A connection pool: size it for its users.",
+        wrong: "A dump is one moment. Three, some seconds apart, distinguish a queue from chance; with fewer the confidence is medium. Idle \
+            threads are recognised by where they wait (docs/jvm-threads.md): a home-made pool idles in Object.wait, counts as having \
             something to do, and makes the share smaller than it is.",
         sources: "The reference bank host: 42.8 % and 73.7 %; ThreadLogic's advisories on blocked threads; log4j 1.2.17, Category.callAppenders.",
     },
@@ -81,7 +81,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     dumps::each(evidence, |evidence, jvm| Ok(vec![of_jvm(evidence, jvm)?]))
 }
 
-/// What the lines say together.
+/// The combined result of the thresholds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Clear,
@@ -118,7 +118,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
             percent
         } else {
             let threads = say::count(most.value, "thread");
-            format!("{percent}, not more than {threads} for any one")
+            format!("{percent}, at most {threads} for any one lock")
         };
         return Ok(Finding::clear(sentence)
             .below(share.value, SHARE.value)
@@ -137,7 +137,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
         sentence = format!("{sentence}, held by {}", owner.value);
     }
     if let Some(starved) = starved {
-        sentence = format!("{sentence}; no thread is free of {}", starved.value);
+        sentence = format!("{sentence}; no free thread in {}", starved.value);
     }
     let finding = if found == Level::Act {
         Finding::act(jvm, sentence)
@@ -155,7 +155,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
         .cite(share.reading)
         .cite(most.reading)
         .refuted_by(if certain {
-            "requests are as slow with the lock out of the way"
+            "requests are as slow without the lock"
         } else {
             "two more dumps, some seconds apart, show other threads waiting, or none"
         });

@@ -1,4 +1,4 @@
-//! Runs of a JVM as their GC logs tell of them, and what its thread dumps show.
+//! JVM runs as their GC logs record them, and what thread dumps show.
 
 pub(crate) mod alloc_per_request;
 pub(crate) mod connection_pool_exhausted;
@@ -39,8 +39,8 @@ pub(crate) mod pool_self_wait;
 mod run;
 pub(crate) mod serialize_hot;
 
-/// How far a rule of GC logs is from the cause: 0 it names one, 1 the machine had no CPU, 2 it describes how collections hurt, and
-/// another rule says why. Causes come first in a report.
+/// How far a rule of GC logs is from the cause: 0 it names one, 1 the machine lacked CPU, 2 it describes how collections hurt, and
+/// another rule names the cause. Causes come first in a report.
 pub(crate) fn symptom(rule: &str) -> u8 {
     match rule {
         "gc-cpu-starved" => 1,

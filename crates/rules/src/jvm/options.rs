@@ -1,12 +1,12 @@
 //! Which options serve a goal on which JDK and collector.
 //!
-//! An option that the JVM does not know stops its start, and one that it ignores is worse than none, for it looks as if
-//! something had been done. So there is an answer only where collector and release are known to take it; facts from the
+//! A JVM does not start with an unknown option, and an option that it ignores is worse than none, because it looks as if
+//! something had been done. So an option is recommended only if collector and release are known to accept it; facts from the
 //! JVMs themselves (`-XX:+PrintFlagsFinal` of JDK 8, 11, 17, 21 and 25). CMS ended with JDK 13 (JEP 363).
 
 use super::run::Collector;
 
-/// What a log tells of the JDK that wrote it.
+/// What a log shows about the JDK that wrote it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Jdk {
     /// Its feature number.
@@ -33,28 +33,28 @@ impl Jdk {
     }
 }
 
-/// What a finding wants of the JVM.
+/// What a finding recommends for the JVM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
     /// A young collection just before the remark.
     ScavengeBeforeRemark,
     /// References are processed by several threads.
     ParallelReferences,
-    /// Concurrent cycles start when so many percent of the old generation are in use.
+    /// Concurrent cycles start at this percentage of the old generation in use.
     StartCyclesAt(u32),
     /// More regions are kept free for survivors, in percent of the heap.
     Reserve(u32),
     /// `System.gc()` runs concurrently.
     ExplicitConcurrent,
-    /// The first collection for metaspace comes at so many MiB.
+    /// The first metaspace collection runs at this size in MiB.
     MetaspaceMib(u64),
-    /// A log that holds the sizes of humongous objects.
+    /// A log with the sizes of humongous objects.
     HumongousLog,
-    /// Regions of so many MiB.
+    /// Regions of this size in MiB.
     RegionMib(u64),
-    /// A log that holds what the rules ask for.
+    /// A log with the data that the rules need.
     RichLog,
-    /// A young generation whose survivor spaces hold what is in flight, in a heap whose old generation keeps its room.
+    /// A young generation whose survivor spaces hold all survivors, in a heap whose old generation keeps its size.
     Survivors {
         /// The heap at most, MiB.
         heap: u64,
@@ -63,30 +63,30 @@ pub(super) enum Goal {
         /// Eden as a multiple of a survivor space.
         ratio: u32,
     },
-    /// The heap has so many MiB from the start.
+    /// The heap has this size in MiB from the start.
     HeapMib(u64),
-    /// The heap has so many MiB at most, and at first where that is more.
+    /// The maximum heap has this size in MiB, and the initial one if that is larger.
     HeapMaxMib {
         /// At most.
         most: u64,
         /// At first, where that changes.
         first: Option<u64>,
     },
-    /// So many threads collect beside the service.
+    /// Number of concurrent GC threads.
     ConcurrentThreads(u32),
-    /// The end of the memory leaves a heap dump.
+    /// An `OutOfMemoryError` leaves a heap dump.
     HeapDump,
     /// Concurrent cycles unload classes.
     UnloadClasses,
-    /// The young generation has so many MiB.
+    /// The young generation has this size in MiB.
     YoungMib(u64),
     /// Objects are promoted at this age.
     PromoteAt(u32),
-    /// Locks have no bias that has to be taken back in a safepoint.
+    /// Locks have no bias that has to be revoked in a safepoint.
     NoBiasedLocks,
 }
 
-/// The options to add, none where this JVM has none for it or is unknown well enough.
+/// The options to add; none if this JVM has none for the goal, or too little is known about it.
 pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String> {
     let from = |first: u32| jdk.from(first);
     let until = |last: u32| jdk.until(last);
@@ -171,39 +171,39 @@ pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String>
     }
 }
 
-/// What serves the goal on newer releases, where this JVM's way to it ends: CMS went with JDK 14, the printing flags with
-/// JDK 9, the permanent generation with JDK 8. Empty where the same option still does.
+/// The equivalent on newer releases, if this JVM's option ended: CMS with JDK 14, the printing flags with JDK 9, the
+/// permanent generation with JDK 8. Empty if the same option still works.
 pub(super) fn newer(goal: Goal, jdk: Jdk, collector: Collector) -> &'static str {
     match (goal, collector) {
         (Goal::ScavengeBeforeRemark, Collector::Cms) => {
-            "CMS is gone since JDK 14. On 17, 21 and 25 G1 scans no young generation in its remark, and generational ZGC \
-             (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) marks beside the service; none needs the option"
+            "JDK 14 removed CMS. On 17, 21 and 25 G1 scans no young generation in its remark, and generational ZGC \
+             (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) marks concurrently; none needs the option"
         }
         (Goal::ParallelReferences, Collector::Cms) => {
-            "CMS is gone since JDK 14. G1 and Parallel of 17, 21 and 25 process references with several threads by default"
+            "JDK 14 removed CMS. G1 and Parallel of 17, 21 and 25 process references with several threads by default"
         }
         (Goal::StartCyclesAt(_), Collector::Cms) => {
-            "CMS is gone since JDK 14. G1 of 17, 21 and 25 moves its start by itself (-XX:InitiatingHeapOccupancyPercent is \
-             where it begins), and ZGC and Shenandoah start by the rate of allocation"
+            "JDK 14 removed CMS. G1 of 17, 21 and 25 adapts its start (-XX:InitiatingHeapOccupancyPercent is the \
+             initial value), and ZGC and Shenandoah start by the allocation rate"
         }
         (Goal::ExplicitConcurrent, Collector::Cms) => {
-            "CMS is gone since JDK 14. G1 of 17, 21 and 25 takes the same option; ZGC and Shenandoah need none"
+            "JDK 14 removed CMS. G1 of 17, 21 and 25 accepts the same option; ZGC and Shenandoah need none"
         }
         (Goal::PromoteAt(_) | Goal::Survivors { .. }, Collector::Cms) => {
-            "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes its survivors by itself and takes the same threshold; \
+            "JDK 14 removed CMS. G1 of 17, 21 and 25 sizes its survivors by itself and accepts the same threshold; \
              generational ZGC (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) needs neither"
         }
         (Goal::NoBiasedLocks, _) => {
-            "biased locking is off from JDK 15 on and gone since 18: 17, 21 and 25 need no option"
+            "biased locking is off by default from JDK 15 on, removed in 18: 17, 21 and 25 need no option"
         }
         (Goal::YoungMib(_), Collector::Cms) => {
-            "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes the young generation by -XX:MaxGCPauseMillis: leave -Xmn out"
+            "JDK 14 removed CMS. G1 of 17, 21 and 25 sizes the young generation by -XX:MaxGCPauseMillis: omit -Xmn"
         }
         (Goal::UnloadClasses, Collector::Cms) if jdk.until(7) => {
             "every collector of 8, 11, 17, 21 and 25 unloads classes by itself"
         }
         (Goal::RichLog, _) if jdk.until(8) => {
-            "the printing flags are gone since JDK 9. On 11, 17, 21 and 25 one option does: -Xlog:gc*,gc+age=trace,safepoint:\
+            "JDK 9 removed the printing flags. On 11, 17, 21 and 25 use one option: -Xlog:gc*,gc+age=trace,safepoint:\
              file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m"
         }
         _ => "",
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(log(Jdk::default()), "");
         assert!(of(true).from(9) && !of(true).from(10) && !of(true).until(25));
         assert!(of(false).until(8) && !of(false).until(7) && !of(false).from(5));
-        // A version that is told goes before it.
+        // A recorded version takes precedence.
         let odd = Jdk {
             release: Some(8),
             unified: Some(true),

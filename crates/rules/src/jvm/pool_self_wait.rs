@@ -1,6 +1,6 @@
 //! `pool-self-wait`: tasks of a pool wait for tasks that only the same pool would run.
 //!
-//! No dump shows in which queue a task waits. It follows from who is left: all threads of the pool wait for results, and no thread of any
+//! No dump shows in which queue a task waits. It follows from the rest: all threads of the pool wait for results, and no thread of any
 //! other pool is at work that could compute them.
 
 use rungwise_model::check::{Finding, Grade};
@@ -11,7 +11,7 @@ use super::dumps;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const ALL: Threshold = Threshold {
-    name: "share of the pool's threads that did not move in any dump, where something else may complete their results",
+    name: "share of the pool's threads that did not move in any dump, if something else may complete their results",
     value: 1.0,
     origin: "a pool with one running thread still runs its tasks",
 };
@@ -33,15 +33,15 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     doc: Doc {
         looks_for: "A pool without an idle thread, all of whose threads wait for the result of another task: FutureTask.get, invokeAll, \
-            CompletableFuture.join, ForkJoinTask.join, a CountDownLatch. If no thread of another pool is at work, nothing computes \
-            the results: their tasks wait in the queue of this very pool.",
+            CompletableFuture.join, ForkJoinTask.join, a CountDownLatch. If no thread of another pool is at work, nothing computes the \
+            results: their tasks wait in the queue of the same pool.",
         hurts: "The pool never finishes any task again, and every request that needs it hangs. The JVM does not report this deadlock: no \
             lock is involved, and all threads look as if they only waited.",
-        todo: "Restart the service to get it going. Then run the inner tasks in a pool of their own, or compose them (thenCompose, \
-            thenCombine) instead of waiting, or run them in the thread that needs them. A larger pool only moves the day.",
-        wrong: "A CompletableFuture may be completed by something that is no pool: a selector, a timer, another JVM. So for such futures \
-            the rule acts only if no thread of the pool moved over at least two dumps. Where threads of other pools are at work, \
-            these may compute the results: then it only watches. A task that runs in a virtual thread does not show in a printed dump.",
+        todo: "Restart the service to recover. Then run the inner tasks in a separate pool, or compose them (thenCompose, thenCombine) \
+            instead of waiting, or run them in the thread that needs them. A larger pool only delays it.",
+        wrong: "A CompletableFuture may be completed from outside of any pool: by a selector, a timer, another JVM. So for such futures the \
+            rule acts only if no thread of the pool moved over at least two dumps. If threads of other pools are at work, they may compute \
+            the results: then it only watches. A task that runs in a virtual thread does not appear in a printed dump.",
         sources: "java.util.concurrent.ThreadPoolExecutor; Goetz, Java Concurrency in Practice, 8.1.1, thread starvation deadlock; the \
             programs pool-self, pool-invoke-all, pool-async and common-pool in crates/testkit/java on JDK 8 to 25.",
     },
@@ -117,6 +117,8 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
         .cite(threads.reading)
         .cite(still.reading)
         .cite(others.reading)
-        .expect("a restart frees the pool; a pool of its own for the inner tasks keeps it free")
-        .refuted_by("a later dump shows one of these threads at another place"))
+        .expect(
+            "a restart frees the pool; a separate pool for the inner tasks prevents a recurrence",
+        )
+        .refuted_by("a later dump shows one of these threads elsewhere"))
 }

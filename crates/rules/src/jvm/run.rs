@@ -10,21 +10,21 @@ use rungwise_model::{evidence_text, keys};
 use super::options::{Goal, Jdk, newer, options};
 use crate::{Judgement, Threshold};
 
-/// The knob that options of the command line are asked for with.
+/// The knob that recommends options of the command line.
 pub(super) const OPTIONS: &str = "jvm.flags";
 
-/// Pauses that people begin to notice, where nobody said how long one may be. Not for young collections.
+/// Pauses that users begin to notice, if no goal is given. Not for young collections.
 pub(super) const LONG: Threshold = Threshold {
-    name: "longest pause, in seconds, where no goal was given",
+    name: "longest pause in seconds, if no goal is given",
     value: 0.4,
-    origin: "the line that jifa draws for stop-the-world pauses; a goal of your own goes before it",
+    origin: "jifa's threshold for stop-the-world pauses; your own goal takes precedence",
 };
 
-/// A run that is mostly the start of its service.
+/// A run that is mostly startup.
 pub(super) const SHORT: Threshold = Threshold {
-    name: "length of the run in seconds, below which the start of the service is most of it",
+    name: "length of the run in seconds, below which it is mostly startup",
     value: 60.0,
-    origin: "own guess, and the window of the worst share",
+    origin: "own guess, and the window of the worst minute",
 };
 
 /// A run of a JVM.
@@ -37,7 +37,7 @@ pub(super) struct Run<'e> {
 pub(super) struct Larger {
     /// Its size.
     mib: u64,
-    /// Its room beside the live set as a multiple of what there is.
+    /// Its space beside the live set as a multiple of the current one.
     times: f64,
 }
 
@@ -65,11 +65,11 @@ pub(super) enum Collector {
     G1,
     Z,
     Shenandoah,
-    /// Epsilon, or not told.
+    /// Epsilon, or unknown.
     Other,
 }
 
-/// Judges each run of which `key` was asked; missing if there is none. A run that lacks what the rule needs is undecided.
+/// Judges each run that has a reading of `key`; missing if there is none. A run that lacks what the rule needs is undecided.
 pub(super) fn each<'e>(
     evidence: &'e Evidence,
     key: &'static Key,
@@ -100,7 +100,7 @@ impl<'e> Run<'e> {
         self.evidence.quantity(key, self.subject)
     }
 
-    /// The number where the log tells it.
+    /// The number, if the log contains it.
     pub(super) fn told(&self, key: &'static Key) -> Option<f64> {
         self.number(key).ok().map(|number| number.value)
     }
@@ -117,7 +117,7 @@ impl<'e> Run<'e> {
         Finding::watch(self.subject, sentence)
     }
 
-    /// Cites those of the readings that are there.
+    /// Cites the readings that exist.
     pub(super) fn cite(&self, finding: Finding, keys: &[&'static Key]) -> Finding {
         keys.iter().fold(finding, |finding, key| {
             match self.evidence.reading(key, self.subject) {
@@ -152,7 +152,7 @@ impl<'e> Run<'e> {
         let name = self.words(&keys::GC_COLLECTOR)?;
         matches!(self.collector(), Collector::Z | Collector::Shenandoah).then(|| {
             let sentence = format!(
-                "{} copies beside the service: it has no young pauses and no survivor spaces",
+                "{} copies concurrently: it has no young pauses and no survivor spaces",
                 name.value
             );
             Finding::clear(sentence).cite(name.reading)
@@ -167,13 +167,13 @@ impl<'e> Run<'e> {
         }
     }
 
-    /// Feature number of the JDK, where the log tells it: 8 of `1.8.0_504-b01`, 17 of `17.0.15+6`. Reads `gc.version`.
+    /// Feature number of the JDK, if the log contains it: 8 of `1.8.0_504-b01`, 17 of `17.0.15+6`. Reads `gc.version`.
     pub(super) fn release(&self) -> Option<u32> {
         let text = self.words(&keys::GC_VERSION)?.value.trim();
         let text = text.strip_prefix("1.").unwrap_or(text);
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let number = text.get(..digits)?.parse().ok()?;
-        // JDK 5 was the first to be numbered so; nobody knows of a hundredth.
+        // JDK 5 was the first with this numbering; there is no hundredth.
         (5..100).contains(&number).then_some(number)
     }
 
@@ -192,7 +192,7 @@ impl<'e> Run<'e> {
         amount(self.value_of(flag)?)
     }
 
-    /// An option of this name stands on the command line as far as the log tells it. Reads `gc.flags`.
+    /// The command line in the log has an option of this name. Reads `gc.flags`.
     pub(super) fn has_option(&self, start: &str) -> bool {
         let words = self.words(&keys::GC_FLAGS);
         words.is_some_and(|words| {
@@ -203,27 +203,27 @@ impl<'e> Run<'e> {
         })
     }
 
-    /// Asks for options towards `goal` that the JDK of this run takes and that it does not have yet, and says what newer
-    /// releases have for it; as it was where there are none. Reads `gc.collector`, `gc.version`, `gc.unified` and `gc.flags`.
+    /// Recommends options for `goal` that the JDK of this run accepts and that it does not have yet, and names the equivalent of
+    /// newer releases; unchanged if there are none. Reads `gc.collector`, `gc.version`, `gc.unified` and `gc.flags`.
     pub(super) fn advise(&self, finding: Finding, goal: Goal) -> Finding {
         self.turn(finding, goal, |given, option| given == option)
     }
 
-    /// The same of a number that is to rise: as it was where it is as high already.
+    /// The same for a number that should rise: unchanged if it is as high already.
     pub(super) fn raise(&self, finding: Finding, goal: Goal) -> Finding {
         self.turn(finding, goal, |given, option| {
             compared(given, option, |given, wanted| given >= wanted)
         })
     }
 
-    /// The same of a number that is to fall.
+    /// The same for a number that should fall.
     pub(super) fn lower(&self, finding: Finding, goal: Goal) -> Finding {
         self.turn(finding, goal, |given, option| {
             compared(given, option, |given, wanted| given <= wanted)
         })
     }
 
-    /// Asks for the options of `goal` but for those that `has` says the command line has in its own way, given first.
+    /// Recommends the options of `goal`, except those that the command line has already according to `has`, given first.
     fn turn(&self, finding: Finding, goal: Goal, has: impl Fn(&str, &str) -> bool) -> Finding {
         let (jdk, collector) = (self.jdk(), self.collector());
         let wanted = options(goal, jdk, collector);
@@ -241,7 +241,7 @@ impl<'e> Run<'e> {
         let finding = finding.newer(newer(goal, jdk, collector));
         if new.is_empty() {
             let nothing = finding.knobs.is_empty() && !wanted.is_empty();
-            // What was to be expected is of what is there already.
+            // The expected effect is that of existing options.
             return if nothing { finding.expect("") } else { finding };
         }
         let now: Vec<&str> = new.iter().filter_map(|option| given(option)).collect();
@@ -252,7 +252,7 @@ impl<'e> Run<'e> {
         wish(finding, from, new.join(" "))
     }
 
-    /// Asks to take out what sets one of `flags`, named as in [`Self::value_of`]; as it was where nothing does. Reads
+    /// Recommends removing what sets one of `flags`, named as in [`Self::value_of`]; unchanged if nothing does. Reads
     /// `gc.flags`.
     pub(super) fn take_out(&self, finding: Finding, flags: &[&str]) -> Finding {
         let words = self.words(&keys::GC_FLAGS);
@@ -266,12 +266,12 @@ impl<'e> Run<'e> {
         wish(finding, Some(out), to)
     }
 
-    /// A heap that is half free when an old collection is done, and has at least twice the room; within three quarters of the
-    /// memory, where that is told. None where the log does not show, or the memory does not hold it. Reads `gc.heap_max`,
+    /// A heap that is half free after an old collection, and has at least twice the space; within three quarters of the
+    /// memory, if that is known. None if the log lacks the sizes, or the memory is too small. Reads `gc.heap_max`,
     /// `gc.live`, `gc.live_peak`, `gc.live_source` and `gc.memory`.
     pub(super) fn larger(&self) -> Option<Larger> {
         let (heap, live) = (self.told(&keys::GC_HEAP_MAX)?, self.told(&keys::GC_LIVE)?);
-        // Where old collections tell exactly what is alive, the most of it has to fit, not the last.
+        // If old collections show the exact live set, the largest has to fit, not the last.
         let exact = self
             .words(&keys::GC_LIVE_SOURCE)
             .is_some_and(|source| matches!(source.value, "full" | "mark"));
@@ -289,32 +289,32 @@ impl<'e> Run<'e> {
         })
     }
 
-    /// Asks for that heap, and says what it should do; as it was where there is none. Reads what [`Self::larger`] and
+    /// Recommends that heap with its expected effect; unchanged if there is none. Reads what [`Self::larger`] and
     /// [`Self::advise`] read.
     pub(super) fn grow(&self, finding: Finding, effect: &str) -> Finding {
-        /// Half of the largest multiple that is reckoned: a hundredth of the heap is taken for the room that there is at least.
+        /// Half of the largest multiple: at least a hundredth of the heap counts as free.
         const HARDLY: f64 = 50.0;
         let Some(larger) = self.larger() else {
             return finding;
         };
         let finding = finding.expect(if larger.times < HARDLY {
             format!(
-                "{:.1} times the room beside what stays alive: {effect}",
+                "{:.1} times the space beside the live set: {effect}",
                 larger.times
             )
         } else {
-            "room beside what stays alive, where there is hardly any now".to_owned()
+            "space beside the live set, where there is hardly any now".to_owned()
         });
         self.raise(finding, larger.goal(self.collector()))
     }
 
-    /// The log covers less than a minute, so the start of the service is most of it. Reads `gc.seconds`.
+    /// The log covers less than a minute, so it is mostly startup. Reads `gc.seconds`.
     pub(super) fn is_short(&self) -> bool {
         self.told(&keys::GC_SECONDS)
             .is_some_and(|length| length < SHORT.value)
     }
 
-    /// The longest pause that is allowed: the user's goal, or a line of ours. Reads `gc.pause_goal`.
+    /// The longest acceptable pause: the user's goal, or our threshold. Reads `gc.pause_goal`.
     pub(super) fn goal(&self, line: &Threshold) -> f64 {
         let goal = self.told(&keys::GC_PAUSE_GOAL);
         goal.filter(|goal| *goal > 0.0).unwrap_or(line.value)
@@ -340,7 +340,7 @@ fn name(option: &str) -> &str {
     flag[..end].trim_start_matches(['+', '-'])
 }
 
-/// Asks for options, with those that they take the place of.
+/// Recommends options, with those that they replace.
 fn wish(finding: Finding, from: Option<String>, to: String) -> Finding {
     let mut finding = finding.turn(OPTIONS, to);
     if let Some(turn) = finding.knobs.last_mut() {
@@ -371,7 +371,7 @@ fn amount(text: &str) -> Option<f64> {
     Some(number * unit)
 }
 
-/// Whether two options of one flag stand so to each other; those without a number if they are the same.
+/// Whether two options of one flag compare like this; those without a number if they are the same.
 fn compared(given: &str, wanted: &str, stand: fn(f64, f64) -> bool) -> bool {
     match (
         value(given).and_then(amount),
@@ -384,7 +384,7 @@ fn compared(given: &str, wanted: &str, stand: fn(f64, f64) -> bool) -> bool {
 
 /// A time in words: `315 ms`, `18.2 s`.
 pub(super) fn seconds(number: f64) -> String {
-    // What is reckoned ends in ...9999 as often as not; three digits are all that anybody reads.
+    // Computed values often end in ...9999; three digits are enough.
     let scale = match number.abs() {
         size if size.is_normal() => 10.0_f64.powf(2.0 - size.log10().floor()),
         _ => 1.0,

@@ -1,7 +1,7 @@
-//! `serialize-hot`: much of what a service computes is Java serialization.
+//! `serialize-hot`: Java serialization takes much of the CPU time of a service.
 //!
 //! `ObjectOutputStream` walks every object by reflection and writes the names of its classes; other formats do the same work
-//! in a fraction of the time. A dump is a sample of every thread at once, so a few of them tell the share.
+//! in a fraction of the time. A dump is a sample of every thread at once, so a few of them show the share.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Subject};
@@ -19,11 +19,11 @@ const SHARE: Threshold = Threshold {
 const FEW: Threshold = Threshold {
     name: "running threads in all dumps, below which a share is chance",
     value: 40.0,
-    origin: "own guess: with 40, two of them are the line",
+    origin: "own guess: with 40, two threads reach the threshold",
 };
 
 const MANY: Threshold = Threshold {
-    name: "the same, from which on the share is sure",
+    name: "the same, from which on confidence is medium",
     value: 200.0,
     origin: "own guess: the standard error of 5 % is 1.5 % then",
 };
@@ -40,15 +40,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, FEW, MANY],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than a twentieth of the running threads with ObjectInputStream or ObjectOutputStream on their stack, in dumps \
-            with 40 running threads together.",
-        hurts: "Java serialization looks at each object by reflection and writes the names of its classes. The same message takes \
-            several times the CPU and the bytes that other formats take, and its garbage makes collections more frequent.",
-        todo: "Choose another format where messages pass between processes (RPC, sessions, caches): protobuf, or what the framework has. \
-            Send less: leave out what the other side does not read (transient).",
-        wrong: "A thread that waits for a socket within readObject is runnable for the JVM; where its frames tell so, it is left out. \
-            Dumps show threads at safepoints, which native code and tight loops are seldom at, so the share is of what they show. A \
-            profile of the CPU (async-profiler, JFR) tells it exactly.",
+        looks_for: "More than a twentieth of the running threads with ObjectInputStream or ObjectOutputStream on their stack, in dumps with \
+            at least 40 running threads together.",
+        hurts: "Java serialization inspects each object by reflection and writes the names of its classes. The same message takes several \
+            times the CPU time and the bytes of other formats, and its garbage makes collections more frequent.",
+        todo: "Choose another format for messages between processes (RPC, sessions, caches): protobuf, or what the framework offers. Send \
+            less: omit what the other side does not read (transient).",
+        wrong: "A thread that waits for a socket within readObject is runnable for the JVM; if its frames show that, it is excluded. Dumps \
+            show threads at safepoints, which native code and tight loops rarely reach, so the share is of what dumps show. A CPU profile \
+            (async-profiler, JFR) shows it exactly.",
         sources: "The reference case of a faster serializer (10 to 30 % of the CPU); java.io.ObjectOutputStream.",
     },
     judge,
@@ -63,7 +63,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
     let share = evidence.quantity(&keys::THREADS_SERIALIZING, jvm)?;
     let all = say::count(running.value, "running thread");
     if running.value < FEW.value {
-        let sentence = format!("{all} in the dumps: too few to show what they are busy with");
+        let sentence = format!("{all} in the dumps: too few to judge");
         return Ok(Finding::clear(sentence).cite(running.reading));
     }
     let sentence = format!(
@@ -85,10 +85,10 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
         .confidence(if sure { Grade::Medium } else { Grade::Low })
         .cite(share.reading)
         .expect(format!(
-            "at most {} of what running threads compute",
+            "at most {} of the CPU time of running threads",
             say::percent(share.value)
         ))
         .refuted_by(
-            "a CPU profile in which ObjectInputStream and ObjectOutputStream have a smaller share",
+            "a CPU profile shows a smaller share of ObjectInputStream and ObjectOutputStream",
         ))
 }

@@ -1,6 +1,6 @@
-//! `shared-wait`: many threads wait for one thing that no thread owns, and nobody gives it.
+//! `shared-wait`: many threads wait for one resource that no thread owns, and nothing releases it.
 //!
-//! Waiting is what threads are for, so a wait counts only where it lasts: the same threads at the same place without CPU time in all
+//! Waiting is normal for threads, so a wait counts only if it lasts: the same threads at the same place without CPU time in all
 //! dumps; for permits and full queues, as many threads in each of them.
 
 use rungwise_model::check::{Finding, Grade};
@@ -11,7 +11,7 @@ use super::dumps::{self, Wait};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
-    name: "share of the threads with something to do that wait for one thing in all dumps",
+    name: "share of the threads with something to do that wait for one resource in all dumps",
     value: 0.05,
     origin: "own guess: below it the wait is a small part of what the service does",
 };
@@ -23,16 +23,16 @@ const MUCH: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "threads, below which a latch, a future, a task or a condition is how a thread keeps a JVM alive",
+    name: "threads that wait for a latch, a future, a task or a condition; fewer may just keep the JVM alive",
     value: 3.0,
-    origin: "own guess: main threads of servers wait so, alone",
+    origin: "own guess: the main thread of a server waits like that, alone",
 };
 
-/// Nothing rests at these, so one thread is enough for a watch.
+/// No idle thread waits at these, so one thread is enough for a watch.
 const RARE: &[&str] = &["exchanger", "phaser", "barrier", "semaphore", "full-queue"];
 /// Each holder gives it back after a while: those that wait change, and the queue stays.
 const QUEUES: &[&str] = &["semaphore", "full-queue"];
-/// Pools of a home-made kind rest at these, so they never are more than a watch.
+/// Home-made pools idle at these, so they are never more than a watch.
 const RESTS: &[&str] = &["condition", "notify", "thread-end"];
 /// Judged by other rules.
 const OTHERS: &[&str] = &["connection", "read-lock"];
@@ -40,7 +40,7 @@ const OTHERS: &[&str] = &["connection", "read-lock"];
 pub(crate) static RULE: Rule = Rule {
     id: "shared-wait",
     topic: "jvm",
-    summary: "many threads wait for one permit, latch, future or queue, and do not get on",
+    summary: "many threads wait for one permit, latch, future or queue, without progress",
     needs: &[
         &keys::THREADS_BUSINESS,
         &keys::THREADS_DUMPS,
@@ -54,16 +54,17 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, MUCH, FEW],
     knobs: &[],
     doc: Doc {
-        looks_for: "Threads that wait at one place for what no thread owns: a permit of a Semaphore, a CountDownLatch, a CyclicBarrier, a \
-            Phaser, an Exchanger, the result of a task, a future, room in a full queue, a condition. The wait must last: for \
-            permits and full queues as many threads wait in every dump, for the others the same threads did not move (same stack, same cpu=).",
+        looks_for: "Threads that wait at one place for something that no thread owns: a permit of a Semaphore, a CountDownLatch, a \
+            CyclicBarrier, a Phaser, an Exchanger, the result of a task, a future, room in a full queue, a condition. The wait must last: \
+            for permits and full queues as many threads wait in every dump, for the others the same threads did not move (same stack, same \
+            cpu=).",
         hurts: "These threads do nothing. Behind a permit or a full queue, requests are as slow as the thread that releases it; behind a \
-            latch or a future that nobody completes they hang for ever.",
-        todo: "Find who has to release it. A permit: the threads past acquire are named; inspect what they do, and release in a finally. \
-            A latch or a future: search for what counts it down or completes it; often an exception ended that thread first, so \
-            complete exceptionally and wait with a time limit. A full queue: look at its consumers. Then raise the limit, if it is one.",
-        wrong: "A limit may be meant (a bulkhead): then the wait is its price. One dump cannot show that a wait lasts, so the rule then only \
-            watches. Home-made pools rest at conditions, so these only watch as well.",
+            latch or a future that is never completed they hang forever.",
+        todo: "Find what has to release it. A permit: the threads past acquire are named; inspect what they do, and release in a finally. A \
+            latch or a future: search for what counts it down or completes it; often an exception ended that thread first, so complete \
+            exceptionally and wait with a timeout. A full queue: inspect its consumers. Then raise the limit, if there is one.",
+        wrong: "A limit may be intended (a bulkhead): then the wait is its price. One dump cannot show that a wait lasts, so the rule then \
+            only watches. Home-made pools idle at conditions, so the rule only watches these as well.",
         sources: "java.util.concurrent; the programs semaphore, latch-never, future-join, condition, exchanger, phaser and queue-full in \
             crates/testkit/java on JDK 8 to 25.",
     },
@@ -155,7 +156,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     let groups = evidence.quantity(&keys::THREADS_SHARED_WAITS, jvm)?;
     Ok(vec![match largest {
         Some((wait, share)) => Finding::clear(format!(
-            "{} of the active threads wait at one shared place, for {}",
+            "{} of the threads with something to do wait for {}",
             say::percent(share),
             wait.what.value
         ))

@@ -1,7 +1,7 @@
 //! `thread-hot`: a thread uses a CPU from dump to dump.
 //!
-//! The JVM prints the CPU time of each thread since JDK 11, so two dumps show who used it, whatever the stacks are. Only for code whose
-//! endless loops are known does the stack say that it is a loop.
+//! The JVM prints the CPU time of each thread since JDK 11, so two dumps show which thread used it, whatever the stacks are. The stack
+//! identifies a loop only in code with known endless loops.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Subject};
@@ -13,19 +13,19 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of one CPU that a thread used between the dumps",
     value: 0.80,
-    origin: "own guess: what one thread does is then limited by one CPU",
+    origin: "own guess: one CPU then limits what the thread does",
 };
 
 const MAPS: Threshold = Threshold {
     name: "threads in the same call of a map, from which on it is a loop and not work",
     value: 2.0,
-    origin: "own guess: a map that is broken by a race catches every thread that comes by",
+    origin: "own guess: a map that is broken by a race traps every thread that uses it",
 };
 
 pub(crate) static RULE: Rule = Rule {
     id: "thread-hot",
     topic: "jvm",
-    summary: "a thread uses a whole CPU, or spins in code that is known for endless loops",
+    summary: "a thread uses a whole CPU, or spins in code known for endless loops",
     needs: &[
         &keys::THREADS_DUMPS,
         &keys::THREADS_HOT,
@@ -39,16 +39,16 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, MAPS],
     knobs: &[],
     doc: Doc {
-        looks_for: "Threads by the growth of cpu= from the first dump to the last; on JDK 8, which prints none, threads that run Java code in \
-            all of at least three dumps. Three kinds of loops are known by their frames, if the same line of the application calls them \
-            each time: backtracking regular expressions, maps that several threads changed at once, and threads that yield or try a lock \
-            in a loop (livelock).",
-        hurts: "A thread that computes all the time is limited by one CPU and takes it from others. One in an endless loop never ends, and \
-            with it the request, the pool thread and what it holds.",
+        looks_for: "Threads by the growth of cpu= from the first dump to the last; on JDK 8, which prints none, threads that run Java code \
+            in all of at least three dumps. Frames identify three kinds of loops, if the same line of the application calls them each time: \
+            backtracking regular expressions, maps that several threads changed at once, and threads that yield or try a lock in a loop \
+            (livelock).",
+        hurts: "One CPU limits a thread that computes all the time, and the thread takes it from others. An endless loop never ends, nor \
+            does its request; it keeps the pool thread and the resources that the thread holds.",
         todo: "regex: rewrite the pattern without nested repetition ((a+)+), use possessive quantifiers, limit the length of the input. map: \
-            use ConcurrentHashMap. spin: wait on a condition or with tryLock(time), and back off by a random time. Otherwise look at \
-            the frames, or take a CPU profile of the thread; work that can be split is work for more threads.",
-        wrong: "A thread that computes all the time may do just what it is for; so without a known loop the rule only watches. A thread that \
+            use ConcurrentHashMap. spin: wait on a condition or with tryLock(time), and back off by a random time. Otherwise inspect the \
+            frames, or take a CPU profile of the thread; split the work over more threads if possible.",
+        wrong: "A thread that computes all the time may just do its job; so without a known loop the rule only watches. A thread that \
             matches regular expressions one after the other at one line looks like one that backtracks.",
         sources: "HotSpot, Thread::print_on (cpu=, JDK-8200720); the programs livelock, regex and hashmap-loop in crates/testkit/java on JDK 8 to 25.",
     },
@@ -73,7 +73,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
                 .confidence(Grade::High)
                 .cite(hot.reading)
                 .cite(share.reading)
-                .refuted_by("later dumps in which its cpu= grows more slowly"),
+                .refuted_by("its cpu= grows more slowly in later dumps"),
         );
     }
     if let Ok(of_jvm) = evidence.quantity(&keys::THREADS_HOT_JVM, jvm)
@@ -91,9 +91,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
                 .confidence(Grade::High)
                 .cite(of_jvm.reading)
                 .cite(name.reading)
-                .refuted_by(
-                    "rungwise jvm gc shows short collections, for threads of the garbage collector",
-                ),
+                .refuted_by("they are GC threads, and rungwise jvm gc shows short collections"),
         );
     }
     if findings.is_empty() {
@@ -119,7 +117,7 @@ fn in_loop(evidence: &Evidence, jvm: &Subject) -> Result<Option<Finding>, Missin
     let what = match kind.value {
         "regex" => "a regular expression that backtracks",
         "map" => "a map that threads changed without a lock",
-        _ => "threads that spin, giving way without getting on",
+        _ => "threads that spin without progress",
     };
     let sentence = format!("endless loop, likely {what}: {}", found.value);
     let acts = kind.value != "map" || threads.value >= MAPS.value;

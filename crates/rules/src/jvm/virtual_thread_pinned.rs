@@ -1,7 +1,7 @@
 //! `virtual-thread-pinned`: virtual threads keep their carriers while they wait, so no other virtual thread runs.
 //!
-//! Until JDK 24 a virtual thread that blocks inside `synchronized` does not leave its carrier. A printed dump has no stack of it, but says
-//! whom a carrier carries and how much CPU that took: the same virtual thread in all dumps and no CPU time is a pinned one.
+//! Until JDK 24 a virtual thread that blocks inside `synchronized` does not leave its carrier. A printed dump has no stack of it, but
+//! names the virtual thread of a carrier and its CPU time: the same virtual thread in all dumps without CPU time is pinned.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Subject};
@@ -11,7 +11,7 @@ use super::dumps;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const HALF: Threshold = Threshold {
-    name: "share of the carriers that virtual threads keep without using them",
+    name: "share of carriers held by virtual threads that do not run",
     value: 0.5,
     origin: "own guess: from there on virtual threads have half of the CPUs or less",
 };
@@ -25,7 +25,7 @@ const ALL: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "virtual-thread-pinned",
     topic: "jvm",
-    summary: "waiting virtual threads keep their carriers, and others do not run",
+    summary: "waiting virtual threads pin their carriers, so others do not run",
     needs: &[
         &keys::THREADS_CARRIERS,
         &keys::THREADS_CARRIERS_HELD,
@@ -38,15 +38,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[HALF, ALL],
     knobs: &[],
     doc: Doc {
-        looks_for: "Carriers that have the same virtual thread in all printed dumps and used next to no CPU time meanwhile; in files of \
+        looks_for: "Carriers with the same virtual thread in all printed dumps and almost no CPU time meanwhile; in files of \
             Thread.dump_to_file, virtual threads that are parked on their carrier, and those that no carrier has run yet.",
-        hurts: "There are as many carriers as CPUs. While waiting virtual threads keep them, no other virtual thread runs: requests wait \
-            with idle CPUs. If what the pinned ones wait for has to come from a virtual thread, it is a deadlock.",
-        todo: "Take ReentrantLock instead of synchronized around calls that wait (database, HTTP, sleep), or run JDK 24 or later, where \
-            synchronized no longer pins. -Djdk.tracePinnedThreads=full (until JDK 23) prints the stack of each. For a cycle of \
-            monitors between virtual threads, take the locks in one order.",
+        hurts: "There are as many carriers as CPUs. While waiting virtual threads hold them, no other virtual thread runs: requests wait \
+            with idle CPUs. If the pinned ones wait for another virtual thread, it is a deadlock.",
+        todo: "Use ReentrantLock instead of synchronized around calls that wait (database, HTTP, sleep), or run JDK 24 or later, where \
+            synchronized no longer pins. -Djdk.tracePinnedThreads=full (until JDK 23) prints the stack of each. For a cycle of monitors \
+            between virtual threads, take the locks in one order.",
         wrong: "A virtual thread that calls native code pins its carrier in any release. Carriers that wait in a blocking read of a file are \
-            pinned and not lost. One printed dump cannot show that a carrier does not get on.",
+            pinned but not lost. One printed dump cannot show that a carrier makes no progress.",
         sources: "JEP 444 and JEP 491; the programs vt-pinned and vt-monitors in crates/testkit/java on JDK 21 and 25.",
     },
     judge,
@@ -72,7 +72,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
     let kept = if by_time { held } else { pinned };
     let share = (kept.value / carriers.value).min(1.0);
     let sentence = format!(
-        "{} of {} are kept by virtual threads that do not run",
+        "{} of {} are held by virtual threads that do not run",
         say::whole(kept.value.min(carriers.value)),
         say::count(carriers.value, "carrier")
     );
@@ -86,7 +86,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
     let place = at.map_or_else(String::new, |at| format!(", in {}", at.value));
     let rest = if unstarted.value > 0.0 {
         format!(
-            "; {} have not been run yet",
+            "; {} have not run yet",
             say::count(unstarted.value, "virtual thread")
         )
     } else {
@@ -113,7 +113,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
         .cite(kept.reading)
         .cite(carriers.reading)
         .cite(unstarted.reading)
-        .refuted_by("a later dump in which the carriers carry other virtual threads");
+        .refuted_by("a later dump shows other virtual threads on the carriers");
     if let Some(at) = at {
         finding = finding.cite(at.reading);
     }
