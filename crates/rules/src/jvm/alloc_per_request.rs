@@ -83,7 +83,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .watch(what)
         .confidence(sure)
         .expect("half the bytes, half as many young collections, each about as long as now")
-        .refuted_by("collections are as many without requests");
+        .refuted_by("there are as many collections without requests");
     Ok(run.cite(
         finding,
         &[

@@ -159,7 +159,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                     late.ask(run, finding)
                 }
                 None if overflows(run) => survivors(run, &sentence),
-                // What failed is the start of a cycle or an old generation in pieces; more heap alone may not help.
+                // What failed is the start of a cycle or a fragmented old generation; more heap alone may not help.
                 None if full.is_empty() && cms_failed(run) => run
                     .act(format!("{sentence}: see gc-cmf for the cause"))
                     .refuted_by("full collections run without a preceding failure of CMS"),
@@ -236,7 +236,7 @@ fn survivors(run: &Run<'_>, sentence: &str) -> Finding {
     run.act(format!(
         "{sentence}; survivor spaces overflow into the old generation: see gc-survivors-small"
     ))
-    .refuted_by("full collections are as many with survivor spaces that hold all survivors")
+    .refuted_by("there are as many full collections with survivor spaces that hold all survivors")
 }
 
 /// CMS did not finish in time, or found no block that is large enough.

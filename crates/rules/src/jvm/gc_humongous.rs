@@ -123,9 +123,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let finding = run
         .cite(run.act(format!("{what}{told}")), &keys)
         .severity(if large { Grade::High } else { Grade::Medium })
-        .refuted_by(
-            "collections are as many with regions of that size: the objects are larger still",
-        );
+        .refuted_by("there are as many with regions of that size: the objects are larger still");
     let Some(larger) = larger else {
         if run.told(&keys::GC_HUMONGOUS_SIZE).is_some() {
             // Such regions are too few or do not exist: only a larger heap helps.

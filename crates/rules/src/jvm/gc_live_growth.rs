@@ -249,7 +249,7 @@ fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -
     let finding = run.advise(finding, Goal::HeapDump);
     let finding = match until {
         Some((soonest, _)) => finding.expect(format!(
-            "no OutOfMemoryError (due in {} at the earliest), once the leak is fixed",
+            "no OutOfMemoryError (due in {} at the earliest), once the growth is fixed",
             span(soonest)
         )),
         None => finding,

@@ -46,7 +46,7 @@ pub(crate) static RULE: Rule = Rule {
             older: -Xloggc:gc.log -XX:+PrintGCDetails -XX:+PrintGCDateStamps -XX:+PrintGCTimeStamps \
             -XX:+PrintTenuringDistribution -XX:+PrintGCApplicationStoppedTime. From JDK 9 on jcmd PID VM.log turns logging on \
             without a restart.",
-        wrong: "A truncated log has lost its head, and with it the version and the options. Non-generational ZGC and Shenandoah have no \
+        wrong: "A truncated log has lost its header, and with it the version and the options. Non-generational ZGC and Shenandoah have no \
             ages; a log of few collections may not contain an age table yet.",
         sources: "JEP 158 and JEP 271 (unified logging); the java command of JDK 8.",
     },

@@ -110,7 +110,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         } else {
             Grade::Medium
         })
-        .refuted_by("collections are as many with twice the young generation: something else triggers them");
+        .refuted_by("there are as many with twice the young generation: something else triggers them");
     Ok(run.cite(
         roomier(run, finding),
         &[

@@ -95,7 +95,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             Grade::Low
         })
         .expect("a heap of constant size; the log does not separate the cost of a change from its pause")
-        .refuted_by("collections are as long and as many with a heap of constant size");
+        .refuted_by("collections are as frequent and as long with a heap of constant size");
     let finding = run.cite(finding, &[&keys::GC_HEAP_RESIZES, &keys::GC_HEAP_MAX]);
     let most = run
         .size_of("MaxHeapSize=")
