@@ -427,16 +427,8 @@ fn measure(
         stage.restart()?;
     }
     let swapped = first == Half::B;
-    match stage.run_in_turns([comparison.a, comparison.b], swapped, seed) {
-        Ok(Some([a, b])) => return Ok(PairRecord::of(a, b, first, true, None)),
-        Ok(None) => {}
-        // Half by half it is seen which of them fails.
-        Err(StageError::ServiceFailed(why)) => {
-            let _ = stage.restart();
-            is_fresh = true;
-            again = Some(why).filter(|_| comparison.changes() && !spared);
-        }
-        Err(other) => return Err(Error::Stage(other)),
+    if let Some([a, b]) = stage.run_in_turns([comparison.a, comparison.b], swapped, seed)? {
+        return Ok(PairRecord::of(a, b, first, true, None));
     }
     let mut half = |which: Half| {
         let variant = match which {
@@ -448,7 +440,7 @@ fn measure(
         } else {
             Ok(())
         };
-        let may_fail = which == Half::B && comparison.changes() && !spared && again.is_none();
+        let may_fail = which == Half::B && comparison.changes() && !spared;
         let ran = match restarted.and_then(|()| stage.run(variant, seed)) {
             Err(StageError::ServiceFailed(why)) if may_fail => {
                 again = Some(why);

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use rungwise_model::machine::{CpuSplit, CpuWindow};
 
 use crate::error::{Error, Result};
+use crate::machine::Thread;
 use crate::others::Census;
 use crate::{clock, machine};
 
@@ -123,6 +124,13 @@ impl CpuSource {
             what: what.into(),
             read: Arc::new(read),
         }
+    }
+
+    /// The threads of its processes.
+    fn threads(&self) -> Vec<Thread> {
+        let spent = (self.read)().unwrap_or_default();
+        let pids = spent.into_iter().filter_map(|spent| spent.pid);
+        pids.flat_map(machine::threads_of).collect()
     }
 
     fn read(&self) -> Result<Vec<Spent>> {
@@ -245,17 +253,24 @@ impl Reach {
     }
 }
 
-/// Whether the service among `sources` has bound its threads to one CPU each: at least half of them, since most services have a
-/// main thread, one for signals and the like, which only wait.
-pub fn is_pinned(sources: &[CpuSource]) -> bool {
-    let service = sources
-        .iter()
-        .filter(|source| source.owner == Owner::Service);
-    let spent = service.filter_map(|source| (source.read)().ok());
-    let pids = spent.flatten().filter_map(|spent| spent.pid);
-    let threads: Vec<Vec<u32>> = pids.flat_map(machine::cpus_of_threads).collect();
-    let pinned = threads.iter().filter(|cpus| cpus.len() == 1).count();
-    pinned > 0 && 2 * pinned >= threads.len()
+/// Whether a thread of these processes is bound to one CPU.
+pub fn pins_threads(processes: &CpuSource) -> bool {
+    let threads = processes.threads();
+    threads.iter().any(|thread| thread.cpus.len() == 1)
+}
+
+/// Share of the CPU time of these processes that threads used which may run on several CPUs; 1 where nothing can be seen.
+pub fn free_share(processes: &CpuSource) -> f64 {
+    let threads = processes.threads();
+    let ran = |threads: &mut dyn Iterator<Item = &Thread>| -> u64 {
+        threads.map(|thread| thread.ran_ns).sum()
+    };
+    let all = ran(&mut threads.iter());
+    let free = ran(&mut threads.iter().filter(|thread| thread.cpus.len() != 1));
+    if all == 0 {
+        return 1.0;
+    }
+    free as f64 / all as f64
 }
 
 /// Foreign share of the machine's CPUs right now, over a window that this call sleeps through.
@@ -538,6 +553,34 @@ mod tests {
             }]],
             softirq_threads: Duration::ZERO,
             census: None,
+        }
+    }
+
+    #[test]
+    fn work_on_a_cpu_of_its_own_is_not_free() {
+        let cpu = machine::allowed_cpus().unwrap()[0].to_string();
+        let busy = ["timeout", "10", "sh", "-c", "while :; do :; done"];
+        for (words, free) in [
+            (&["taskset", "-c", &cpu][..], false),
+            (&["env"][..], machine::allowed_cpus().unwrap().len() > 1),
+        ] {
+            let mut command = std::process::Command::new(words[0]);
+            let mut child = command.args(&words[1..]).args(busy).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(200));
+            // timeout(1) waits; its child works.
+            let parent = child.id();
+            let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+            let worker: u32 = children.unwrap().trim().parse().unwrap();
+            let process = CpuSource::process(Owner::Service, worker);
+            let (pins, share) = (pins_threads(&process), free_share(&process));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            rustix::process::kill_process(
+                rustix::process::Pid::from_raw(worker.cast_signed()).unwrap(),
+                rustix::process::Signal::KILL,
+            )
+            .unwrap();
+            assert_eq!((pins, share > 0.5), (!free, free), "{words:?}: {share}");
         }
     }
 

@@ -47,23 +47,42 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 
 /// CPUs that some thread of a process may run on; none where it cannot be seen.
 pub(crate) fn cpus_of(pid: u32) -> Vec<u32> {
-    let all: BTreeSet<u32> = cpus_of_threads(pid).into_iter().flatten().collect();
+    let all: BTreeSet<u32> = (threads_of(pid).into_iter())
+        .flat_map(|thread| thread.cpus)
+        .collect();
     all.into_iter().collect()
 }
 
-/// CPUs that each thread of a process may run on; no thread where the process cannot be seen.
-pub(crate) fn cpus_of_threads(pid: u32) -> Vec<Vec<u32>> {
+/// Where a thread may run, and how long it has run.
+pub(crate) struct Thread {
+    /// CPUs that it may run on; none where that cannot be seen.
+    pub(crate) cpus: Vec<u32>,
+    /// CPU time since its start, ns; 0 where that cannot be seen.
+    pub(crate) ran_ns: u64,
+}
+
+/// The threads of a process; none where it cannot be seen.
+pub(crate) fn threads_of(pid: u32) -> Vec<Thread> {
     let tasks = format!("/proc/{pid}/task");
     let threads = files::folders(tasks.as_ref()).unwrap_or_default();
     let of_thread = |thread| {
         // One that has ended since it was listed may run nowhere.
-        let status = files::read(format!("{tasks}/{thread}/status").as_ref());
-        let status = String::from_utf8_lossy(&status.unwrap_or_default()).into_owned();
+        let read = |file: &str| {
+            let bytes = files::read(format!("{tasks}/{thread}/{file}").as_ref());
+            String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+        };
+        let status = read("status");
         let field = "Cpus_allowed_list:";
         let list = status.lines().find_map(|line| line.strip_prefix(field));
-        list.map(cpu_list).unwrap_or_default()
+        // Time on CPU, time waiting, slices (Documentation/scheduler/sched-stats).
+        let ran = read("schedstat");
+        let ran = ran.split_ascii_whitespace().next();
+        Thread {
+            cpus: list.map(cpu_list).unwrap_or_default(),
+            ran_ns: ran.and_then(|ran| ran.parse().ok()).unwrap_or(0),
+        }
     };
-    threads.into_iter().map(of_thread).collect()
+    threads.iter().map(of_thread).collect()
 }
 
 /// Reads a list as the kernel prints it: `0-3,8,10-11`. What is not a number is left out.

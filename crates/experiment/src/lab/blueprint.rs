@@ -10,6 +10,7 @@ use std::time::Duration;
 use rungwise_host::files;
 use rungwise_host::process::{Ready, Url};
 use rungwise_load::Parameters;
+use rungwise_load::engine::Arrival;
 use rungwise_load::parameters::{Load, Probe, Site};
 
 use super::program::Program;
@@ -42,7 +43,7 @@ pub enum Loader {
 #[derive(Clone, Debug)]
 pub struct Own {
     /// As the scenario has it.
-    pub(super) parameters: Parameters,
+    parameters: Parameters,
     target: SocketAddr,
     cpus: Vec<usize>,
     /// The generator's device.
@@ -56,6 +57,15 @@ pub struct Own {
 }
 
 impl Own {
+    /// With these changes the loop is closed: the load is silent as soon as its replies are there.
+    pub(super) fn is_closed(&self, changes: &Changes) -> bool {
+        let Ok(parameters) = changes.applied(&self.parameters) else {
+            return false;
+        };
+        let driven = parameters.traffic().driven();
+        driven.is_some_and(|driven| driven.schedule().arrival() == Arrival::Closed)
+    }
+
     /// The traffic with these changes.
     pub(super) fn load(&mut self, changes: &Changes) -> Result<Arc<dyn Load>, String> {
         if let Some((_, load)) = self.made.iter().find(|(made, _)| made == changes) {

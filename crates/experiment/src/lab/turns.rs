@@ -1,7 +1,7 @@
 //! Two variants at once: each has a service and a network of its own, and the load changes between them every few milliseconds.
 //!
-//! What differs between the variants must be settings of the service or of its network, and the threads of both services must
-//! be bound to CPUs: the scheduler spreads free threads over the CPUs within tenths of a second, and turns are over before (on
+//! What differs between the variants must be settings of the service or of its network, and the threads that do the work of both
+//! services must be bound to CPUs: the scheduler spreads free threads over the CPUs within tenths of a second, and turns are over before (on
 //! two CPUs a server of two free threads made 535,000 transactions a second in turns and 712,000 otherwise, a pinned one as many
 //! in both). Where a change reaches the whole machine, where a service uses its CPU without being asked (it polls), or where the
 //! load is no closed loop, the two run one after the other as well.
@@ -12,20 +12,22 @@ use std::time::Duration;
 
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter};
 use rungwise_load::Error as LoadError;
-use rungwise_load::engine::{Arrival, Completed, Edge, Hooks, Stop, Turns};
+use rungwise_load::engine::{Completed, Edge, Hooks, Stop, Turns};
 use rungwise_load::parameters::Length;
 use rungwise_model::machine::CpuWindow;
 
 use super::service::Running;
 use super::topology::Topology;
-use super::{Blueprint, Lab, Loader, Own, closed, turn};
+use super::{Blueprint, Lab, Loader, closed, turn};
 use crate::scenario::{Places, Service};
 use crate::stage::{Changes, Sample, Setting, Stage as _, StageError, Variant};
 
-/// How long a service is watched for work that nobody asked for.
+/// How long an idle service is watched.
 const IDLE: Duration = Duration::from_millis(30);
-/// More CPU than this share of one while nobody asks, and a service would disturb the other one's turns.
+/// A service that uses more than this share of a CPU while it is idle would disturb the other one's turns.
 const POLLS: f64 = 0.05;
+/// Share of a service's CPU time that its threads may have used outside of pinned CPUs: its start, a main thread, signals.
+const FREE: f64 = 0.1;
 
 /// Ten turns of each variant: with fewer, single turns decide.
 const SHORTEST: Duration = Duration::from_millis(400);
@@ -65,17 +67,6 @@ impl Second {
     }
 }
 
-impl Own {
-    /// A closed loop, with these changes: it is silent as soon as its replies are there.
-    fn is_closed(&self, changes: &Changes) -> bool {
-        let Ok(parameters) = changes.applied(&self.parameters) else {
-            return false;
-        };
-        let driven = parameters.traffic().driven();
-        driven.is_some_and(|driven| driven.schedule().arrival() == Arrival::Closed)
-    }
-}
-
 impl Lab {
     /// One run of both variants; `None` where they cannot take turns. `swapped`: the services change places.
     pub(super) fn both(
@@ -96,8 +87,7 @@ impl Lab {
             return Ok(None);
         }
         // Seen before a second service is started for nothing.
-        let is_free = |service: &CpuSource| !cpu::is_pinned(std::slice::from_ref(service));
-        if self.running.pid().is_some() && self.service_cpu().as_ref().is_some_and(is_free) {
+        if self.running.pid().is_some() && !self.services()[0].iter().any(cpu::pins_threads) {
             return Ok(None);
         }
         let [first, second] = variants;
@@ -106,13 +96,26 @@ impl Lab {
         } else {
             [first, second]
         };
-        if !self.set_up_both(by_place)? {
+        let ran = match self.set_up_both(by_place) {
+            Ok(true) => self.measure_both(by_place, seed),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let ran = match ran {
+            // Two services may need more than there is, and which of them failed for what is seen half by half.
+            Err(StageError::ServiceFailed(_)) => {
+                self.running.restart();
+                None
+            }
+            ran => ran?,
+        };
+        let Some([here, there]) = ran else {
+            self.leave_second();
             if let Some(second) = &mut self.second {
                 second.refused.push(variants.map(Clone::clone));
             }
             return Ok(None);
-        }
-        let [here, there] = self.measure_both(by_place, seed)?;
+        };
         Ok(Some(if swapped {
             [there, here]
         } else {
@@ -145,11 +148,11 @@ impl Lab {
         let ran = ran.and_then(|()| second.running.ensure(&second.topology, there, &mut started));
         let anew = before != (self.running.pid(), second.running.pid());
         ran.map_err(|error| self.blamed(error))?;
-        let pinned = |service: Option<CpuSource>| cpu::is_pinned(service.as_slice());
-        Ok(!anew || self.services().into_iter().all(pinned) && !self.polls()?)
+        let pinned = |service: &Option<CpuSource>| service.iter().any(cpu::pins_threads);
+        Ok(!anew || self.services().iter().all(pinned) && !self.polls()?)
     }
 
-    /// Whether one of the services uses its CPU though nobody asks it.
+    /// Whether one of the services uses CPU time without requests.
     fn polls(&self) -> Result<bool, StageError> {
         let services: Vec<CpuSource> = self.services().into_iter().flatten().collect();
         let meters: Result<Vec<CpuMeter>, _> = services
@@ -172,11 +175,12 @@ impl Lab {
         [self.service_cpu(), second]
     }
 
+    /// Both runs; `None` where threads that are free to move did a part of the work.
     fn measure_both(
         &mut self,
         variants: [&Variant; 2],
         seed: u64,
-    ) -> Result<[Sample; 2], StageError> {
+    ) -> Result<Option<[Sample; 2]>, StageError> {
         let at_s = self.elapsed_s();
         let (Loader::Own(own), Some(second)) = (&mut self.loader, &self.second) else {
             return Err(StageError::Broken(
@@ -255,10 +259,14 @@ impl Lab {
         );
         let services = self.services().map(Vec::from_iter);
         let [of_here, of_there] = &services;
-        Ok([
+        let moves = |service| cpu::free_share(service) > FREE;
+        if services.iter().flatten().any(moves) {
+            return Ok(None);
+        }
+        Ok(Some([
             self.sample(at_s, here, of_first, of_here),
             self.sample(at_s, there, of_second, of_there),
-        ])
+        ]))
     }
 }
 

@@ -207,6 +207,15 @@ pub(crate) fn run(
     coordinate::run(kind, hooks, each_second)
 }
 
+/// Spreads a seed over 64 bits, so that neighbouring seeds give values that differ everywhere (`SplitMix64`, Steele et al.,
+/// OOPSLA 2014).
+pub(crate) fn spread(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 impl Plan {
     /// The contradiction, and what would be right.
     pub(crate) fn contradictions(&self) -> Vec<Contradiction> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Window;
+use super::{Window, spread};
 use crate::clock::now_ns;
 
 /// How long one load sends before the other does.
@@ -33,7 +33,7 @@ struct Meeting {
     waiting: usize,
     /// When the first turn begins, absolute ns.
     start: Option<u64>,
-    /// One of them has ended: nobody waits for it any more.
+    /// One of them has ended: the other must not wait for it.
     left: bool,
 }
 
@@ -133,11 +133,7 @@ impl Slices {
     /// Whether turn `index` is its own.
     #[inline]
     fn is_own(&self, index: u64) -> bool {
-        // SplitMix64 (Steele et al., OOPSLA 2014).
-        let mut z = (self.seed ^ (index / 2)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let swapped = (z >> 31) & 1 == 1;
+        let swapped = spread(self.seed ^ (index / 2)) & 1 == 1;
         ((index % 2 == 1) != swapped) == self.second
     }
 

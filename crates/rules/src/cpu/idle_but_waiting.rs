@@ -1,4 +1,4 @@
-//! `idle-but-waiting`: the CPUs are idle, no thread waits for them, and the service is slow all the same.
+//! `idle-but-waiting`: the CPUs are idle, no thread waits for them, but the service is slow.
 //!
 //! Then its threads wait for each other, and no setting of the host can help. The host shows the first half;
 //! only thread dumps show the second, that they wait for locks. Without those the rule is undecided.

@@ -94,7 +94,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .cite(wanted.reading)
                 .cite(found.reading)
                 .cite(balancer.reading)
-                .refuted_by("placed again with the balancer stopped, it moves all the same"),
+                .refuted_by("placed again with the balancer stopped, it still moves"),
         );
     }
     if findings.is_empty() {

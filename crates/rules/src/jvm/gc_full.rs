@@ -168,9 +168,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                         run.act(sentence),
                         "proportionally fewer where lack of space triggers them",
                     )
-                    .refuted_by(
-                        "old collections leave space, and full collections run all the same",
-                    ),
+                    .refuted_by("old collections leave space, but full collections still run"),
             }
         }
         Why::Ergonomics => {

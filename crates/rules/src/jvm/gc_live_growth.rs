@@ -140,7 +140,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 .is_some_and(|interval| interval < OFTEN.value);
             cited(run, run.grow(run.act(sentence), effect))
                 .severity(if often { Grade::High } else { Grade::Medium })
-                .refuted_by("old collections are rare all the same")
+                .refuted_by("old collections stay rare")
         }
         Live::Rising { low } => rising(run, live.value, share, low, &format!("{holds}{of_room}")),
         Live::Level => clear(format!(

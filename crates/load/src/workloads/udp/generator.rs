@@ -17,7 +17,7 @@ use super::slots::Slots;
 use super::socket::{self, Epoll, Wish};
 use crate::Error;
 use crate::clock::{now_ns, sleep_until};
-use crate::engine::{Arrival, Driver, Ledger, Tally, Window, tick};
+use crate::engine::{Arrival, Driver, Ledger, Tally, Window, spread, tick};
 
 /// Gaps shorter than this are polled through: a sleep and the wake-up from it cost about as much CPU.
 const SPIN_NS: u64 = 10_000;
@@ -102,7 +102,7 @@ impl<'a> Generator<'a> {
         share: Option<Share>,
     ) -> Result<Self, Error> {
         let thread = ledger.thread();
-        let run = run_id(workload.seed);
+        let run = spread(workload.seed);
         let form = Form::new(&workload.payload);
         let (fds, mut queue) = match share {
             Some(Share { ports, queue }) => (ports, Some(queue)),
@@ -544,15 +544,6 @@ impl<'a> Generator<'a> {
         self.pending.clear();
         first == end
     }
-}
-
-/// Spreads a seed over 64 bits, so that neighbouring seeds make ids that differ everywhere (`SplitMix64`,
-/// Steele et al., OOPSLA 2014).
-fn run_id(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 impl Driver for Generator<'_> {
