@@ -37,11 +37,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_PAUSE_LONGEST,
         &keys::GC_SECONDS,
         &keys::GC_THROUGHPUT,
+        &keys::GC_WORKERS,
     ],
     thresholds: &[FEW, PAUSES, MUCH, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "-XX:ParallelGCThreads at half or less of what the JVM would choose for its CPUs.",
+        looks_for: "At most half of the GC threads that the JVM would choose for its CPUs, by its options or as a unified log reports them \
+            at its start.",
         hurts: "Every pause does its work with fewer threads, and so lasts longer.",
         todo: "Remove -XX:ParallelGCThreads. In a container with a quota, set -XX:ActiveProcessorCount instead, \
             from which the JVM derives all its thread counts.",
@@ -53,44 +55,67 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn judge(evidence: &Evidence) -> Judgement {
-    each(evidence, &keys::GC_FLAGS, of_run)
+    each(evidence, &keys::GC_THROUGHPUT, of_run)
 }
 
 /// The option that bounds the threads of a pause.
 pub(super) const THREADS: &str = "ParallelGCThreads=";
 
-/// GC threads that the command line allows, if at most half of those that the JVM would choose, and the latter: all CPUs up
-/// to 8, then five for each eight (`WorkerPolicy::nof_parallel_worker_threads`). Reads `gc.collector`, `gc.cpus`, `gc.flags`.
+/// GC threads of the run, if at most half of those that the JVM would choose, and the latter: all CPUs up to 8, then five for
+/// each eight (`WorkerPolicy::nof_parallel_worker_threads`). Reads `gc.collector`, `gc.cpus`, `gc.flags`, `gc.workers`.
 pub(super) fn few_threads(run: &Run<'_>) -> Option<(u64, u64)> {
-    if run.collector() == Collector::Serial {
+    if !pauses_with_threads(run) {
         return None;
     }
-    let (asked, cpus) = (run.size_of(THREADS)?, run.told(&keys::GC_CPUS)?);
+    let (threads, cpus) = (threads(run)?, run.told(&keys::GC_CPUS)?);
     let usual = cpus.min(8.0) + (cpus - 8.0).max(0.0) * 5.0 / 8.0;
-    (asked >= 1.0 && asked <= usual * FEW.value).then_some((asked as u64, usual as u64))
+    (threads >= 1.0 && threads <= usual * FEW.value).then_some((threads as u64, usual as u64))
+}
+
+/// Whether the collector does its work in pauses, with the number of threads that [`few_threads`] takes as usual: Z and
+/// Shenandoah choose fewer, and work beside the application.
+fn pauses_with_threads(run: &Run<'_>) -> bool {
+    matches!(
+        run.collector(),
+        Collector::Parallel | Collector::Cms | Collector::G1
+    )
+}
+
+/// GC threads: as the command line has it, else as a unified log reports them at its start.
+fn threads(run: &Run<'_>) -> Option<f64> {
+    run.size_of(THREADS).or_else(|| run.told(&keys::GC_WORKERS))
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
-    if run.collector() == Collector::Serial {
-        return Ok(Finding::clear("the Serial collector has one thread"));
+    if !pauses_with_threads(run) {
+        return Ok(Finding::clear(
+            "the collector works with one thread, or while the application runs",
+        ));
     }
-    if run.size_of(THREADS).is_none() {
+    if threads(run).is_none() {
+        // A command line without the option leaves the number to the JVM.
+        if run.words(&keys::GC_FLAGS).is_none() {
+            run.number(&keys::GC_WORKERS)?;
+        }
         return Ok(Finding::clear(
             "the JVM chooses the number of its GC threads",
         ));
     }
     let cpus = run.number(&keys::GC_CPUS)?;
-    let Some((asked, usual)) = few_threads(run) else {
-        let sentence = "-XX:ParallelGCThreads is more than half of what the JVM would choose";
+    let Some((threads, usual)) = few_threads(run) else {
+        let sentence = "the JVM uses more than half of the GC threads that it would choose";
         return Ok(Finding::clear(sentence).cite(cpus.reading));
     };
     let throughput = run.number(&keys::GC_THROUGHPUT)?;
     let paused = 1.0 - throughput.value;
     let sentence = format!(
-        "-XX:ParallelGCThreads={asked} where the JVM would choose {usual} GC threads; pauses take {} of the run",
+        "{} where the JVM would choose {usual} (-XX:ParallelGCThreads); pauses take {} of the run",
+        say::count(threads as f64, "GC thread"),
         say::percent(paused),
     );
-    let finding = if paused >= PAUSES.value && !run.is_short() {
+    // The first minute of a program collects more than the rest, but not a tenth of its time.
+    let counts = paused >= PAUSES.value && !run.is_short() || paused > MUCH.value;
+    let finding = if counts {
         run.act(sentence).severity(if paused > MUCH.value {
             Grade::High
         } else {
@@ -109,6 +134,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         finding,
         &[
             &keys::GC_CPUS,
+            &keys::GC_WORKERS,
             &keys::GC_THROUGHPUT,
             &keys::GC_PAUSE_LONGEST,
         ],

@@ -47,6 +47,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_SURVIVORS,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
+        &keys::GC_WORKERS,
         &keys::GC_YOUNG_COST,
         &keys::GC_YOUNG_COST_LOW,
         &keys::GC_YOUNG_LONGEST,
