@@ -171,7 +171,7 @@ fn knobs(pages: &mut BTreeMap<String, String>) {
 fn reference(binary: &Binary) -> Result<String> {
     let mut text = String::from(
         "# Command line\n\nWritten by `cargo xtask docs` from the binary's own `--help`; change the \
-         doc comments in `crates/rungwise/src/cmd`.\nExit codes: 0 done, 1 measured failure, 2 usage \
+         doc comments of the requests in `crates/verbs/src`.\nExit codes: 0 done, 1 measured failure, 2 usage \
          or tool error, 3 inconclusive, 4 precondition missing,\n5 rollback incomplete, 130 interrupted \
          after rollback.\n",
     );

@@ -7,6 +7,7 @@
     reason = "the present action of a signal has no safe wrapper in std"
 )]
 
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -23,27 +24,43 @@ use crate::wait;
 pub struct Interrupt {
     raised: Arc<AtomicBool>,
     bell: Arc<UnixStream>,
+    ringer: Arc<UnixStream>,
 }
 
 impl Interrupt {
+    /// A flag that only [`Self::raise`] raises: for callers who share the process with others.
+    pub fn without_signals() -> Result<Self> {
+        let (bell, ringer) = UnixStream::pair().map_err(Error::system("make a pair of sockets"))?;
+        Ok(Self {
+            raised: Arc::new(AtomicBool::new(false)),
+            bell: Arc::new(bell),
+            ringer: Arc::new(ringer),
+        })
+    }
+
+    /// Asks for the end, as a signal does.
+    pub fn raise(&self) {
+        // In this order: a thread woken by the bell finds the flag raised.
+        self.raised.store(true, Ordering::Relaxed);
+        // It fails where the bell has rung so often that nobody can have missed it.
+        let _ = (&*self.ringer).write(&[1]);
+    }
+
     /// Installs the handlers; they stay for the life of the process.
     pub fn install() -> Result<Self> {
         let tried = || Error::system("install the signal handlers");
-        let raised = Arc::new(AtomicBool::new(false));
-        let (bell, ringer) = UnixStream::pair().map_err(tried())?;
+        let interrupt = Self::without_signals()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             if signal == SIGHUP && ignored(signal) {
                 continue;
             }
-            // In this order: a thread woken by the bell finds the flag raised.
-            signal_hook::flag::register(signal, Arc::clone(&raised)).map_err(tried())?;
-            let ringer = ringer.try_clone().map_err(tried())?;
+            // In this order, as above.
+            let raised = Arc::clone(&interrupt.raised);
+            signal_hook::flag::register(signal, raised).map_err(tried())?;
+            let ringer = interrupt.ringer.try_clone().map_err(tried())?;
             signal_hook::low_level::pipe::register(signal, ringer).map_err(tried())?;
         }
-        Ok(Self {
-            raised,
-            bell: Arc::new(bell),
-        })
+        Ok(interrupt)
     }
 
     /// Whether a signal came.

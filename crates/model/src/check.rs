@@ -449,6 +449,9 @@ pub struct CheckReport {
     pub envelope: Envelope,
     /// `this host`, `pid 4242 (nginx) on this host`, or the file that was judged.
     pub target: String,
+    /// Where it was judged; null for the files of a JVM, and in documents written before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     /// Name of the captured host; empty in documents written before it was recorded.
     #[serde(default)]
     pub host: String,
@@ -471,4 +474,16 @@ pub struct CheckReport {
     /// Readings of the host that the page shows; empty in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Readings::is_empty")]
     pub readings: Readings,
+}
+
+/// Where a check was made: its findings may change this host only if they are about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// On the host, in the network namespace of rungwise.
+    Host,
+    /// On the host, in the network namespace of the judged process, which is another one.
+    OtherNamespace,
+    /// In a capture.
+    Capture,
 }

@@ -54,6 +54,7 @@ pub fn blocks(report: &ThreadsReport, target: &str) -> Vec<Block> {
 /// The findings as a document of `check`.
 pub fn checked(report: &ThreadsReport, target: &str) -> CheckReport {
     CheckReport {
+        place: None,
         taken: report.dumps.last().and_then(|dump| dump.taken.clone()),
         envelope: report.envelope.clone(),
         target: target.to_owned(),

@@ -44,6 +44,7 @@ const CAUSES: &[(&str, &[&str])] = &[
             "disk-sync",
             "idle-but-waiting",
             "tcp-recvq-pile",
+            "user-lock",
         ],
     ),
     (
@@ -86,10 +87,18 @@ const CAUSES: &[(&str, &[&str])] = &[
             "thread-saturated",
         ],
     ),
-    ("disk-saturated", &["disk-queue", "tcp-recvq-pile"]),
+    (
+        "disk-saturated",
+        &["disk-queue", "tcp-recvq-pile", "user-lock"],
+    ),
     (
         "disk-sync",
-        &["disk-queue", "disk-saturated", "tcp-recvq-pile"],
+        &[
+            "disk-queue",
+            "disk-saturated",
+            "tcp-recvq-pile",
+            "user-lock",
+        ],
     ),
     ("dns-unanswered", &["clients-unread", "upstream-slow"]),
     ("fork-storm", &["runq-delay"]),

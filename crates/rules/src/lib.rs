@@ -243,14 +243,23 @@ fn tells_of(evidence: &Evidence, kinds: &[Kind]) -> bool {
     readings.any(|reading| kinds.contains(&reading.subject.kind()))
 }
 
+/// The findings of the rules about GC logs; a log has no evidence for the others.
+pub fn judge_logs(evidence: &Evidence) -> Vec<Finding> {
+    judge_files(evidence, OF_FILES[0])
+}
+
 /// The findings of the rules about thread dumps; a dump has no evidence for the others.
 pub fn judge_dumps(evidence: &Evidence) -> Vec<Finding> {
-    let of_dumps = |finding: &Finding| {
+    judge_files(evidence, OF_FILES[1])
+}
+
+fn judge_files(evidence: &Evidence, kinds: &'static [Kind]) -> Vec<Finding> {
+    let is_of_them = |finding: &Finding| {
         let rule = RULES.iter().find(|rule| rule.id == finding.rule);
-        rule.is_some_and(|rule| files_of(rule) == Some(OF_FILES[1]))
+        rule.is_some_and(|rule| files_of(rule) == Some(kinds))
     };
     let mut findings = judge(evidence);
-    findings.retain(of_dumps);
+    findings.retain(is_of_them);
     findings
 }
 

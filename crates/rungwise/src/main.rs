@@ -1,4 +1,4 @@
-//! The binary: reads the command line, hands it to a verb, turns the result into an exit code.
+//! The binary: reads the command line, hands it to a verb, prints its answer, turns the result into an exit code.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -6,12 +6,12 @@
 )]
 
 mod cmd;
-mod problem;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use rungwise_verbs::problem;
 
 fn main() -> ExitCode {
     let cli = cmd::Cli::parse();

@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rungwise-live", &["rungwise-model"]),
     ("rungwise-testkit", &["rungwise-host"]),
     (
-        "rungwise",
+        "rungwise-verbs",
         &[
             "rungwise-experiment",
             "rungwise-report",
@@ -46,9 +46,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rungwise-gclog",
             "rungwise-threaddump",
             "rungwise-jvm",
-            "rungwise-fleet",
-            "rungwise-live",
         ],
+    ),
+    (
+        "rungwise",
+        &["rungwise-verbs", "rungwise-fleet", "rungwise-live"],
     ),
     ("xtask", &["rungwise-experiment"]),
 ];

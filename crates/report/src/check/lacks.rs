@@ -139,6 +139,7 @@ mod tests {
             })
             .collect();
         let report = CheckReport {
+            place: None,
             taken: None,
             envelope: Envelope {
                 schema: SCHEMA_VERSION,

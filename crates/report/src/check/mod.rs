@@ -276,6 +276,7 @@ mod tests {
         };
         let cpu = |number: u32| Finding::watch(&Subject::new(Kind::Cpu, number), "busy");
         let report = CheckReport {
+            place: None,
             envelope: Envelope {
                 schema: SCHEMA_VERSION,
                 document: None,

@@ -48,6 +48,7 @@ pub fn blocks(report: &GcReport, target: &str) -> Vec<Block> {
 /// The findings as a document of `check`.
 pub fn checked(report: &GcReport, target: &str) -> CheckReport {
     CheckReport {
+        place: None,
         taken: None,
         envelope: report.envelope.clone(),
         target: target.to_owned(),

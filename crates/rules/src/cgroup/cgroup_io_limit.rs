@@ -20,6 +20,25 @@ const USED: Threshold = Threshold {
         requests",
 };
 
+const HALF: Threshold = Threshold {
+    name: "the same, where tasks wait for a disk most of the time and no disk is busy",
+    value: 0.50,
+    origin: "measured by `cargo xtask faults --random 40 --seed 10001 --layer host`: a log at 79 % of its limit, whose tasks waited for a disk in \
+        85 % of the time, lost half of its requests; at 40 %, without such waits, it lost none",
+};
+
+const MOST: Threshold = Threshold {
+    name: "share of the window in which a task waits for a disk, most of the time",
+    value: 0.50,
+    origin: "definition",
+};
+
+const IDLE: Threshold = Threshold {
+    name: "share of the window in which the busiest disk works, below which it cannot be what tasks wait for",
+    value: 0.50,
+    origin: "definition: it has nothing to do in most of the window",
+};
+
 const WAITING: Threshold = Threshold {
     name: "share of the window in which a task of the group waits for a disk, if known",
     value: 0.05,
@@ -42,14 +61,16 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CGROUP_IO_WAIT,
         &keys::CGROUP_MEMBERS,
         &keys::CGROUP_OWN,
+        &keys::DISK_BUSY,
         &keys::PROCESS_BLOCKED,
         &keys::PSI_IO_SOME,
     ],
-    thresholds: &[USED, WAITING, STUCK],
+    thresholds: &[USED, HALF, MOST, IDLE, WAITING, STUCK],
     knobs: &[],
     doc: Doc {
         looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
-            blkio.throttle), and more than half of that in every part of the window, while tasks wait for a disk in more than 5 % of the time.",
+            blkio.throttle), and more than half of that in every part of the window, while tasks wait for a disk in more than 5 % of the time; \
+            or more than 50 %, while tasks wait for a disk in more than 50 % of the time and no disk is busy.",
         hurts: "Each request above the limit is delayed by the kernel. A log line that is synced or a page that is read then takes \
             as long as the queue of delayed requests.",
         todo: "Raise or remove the limit: `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
@@ -66,10 +87,15 @@ fn judge(evidence: &Evidence) -> Judgement {
     let groups = evidence.each(&keys::CGROUP_IO_USED)?;
     let mut findings = Vec::new();
     let mut most = 0.0_f64;
+    let line = if waits_for_no_disk(evidence) {
+        HALF.value
+    } else {
+        USED.value
+    };
     for (group, used) in &groups {
         most = most.max(used.value);
         // Throttling lets requests through in bursts, so a short part of the window may hold fewer.
-        if used.value <= USED.value || !used.always(|share| share > USED.value / 2.0) {
+        if used.value <= line || !used.always(|share| share > line / 2.0) {
             continue;
         }
         let mut sentence = format!(
@@ -136,4 +162,13 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(Finding::clear(sentence).below(most, USED.value));
     }
     Ok(findings)
+}
+
+/// Tasks wait for a disk most of the time, and no disk is busy: something else delays their requests.
+fn waits_for_no_disk(evidence: &Evidence) -> bool {
+    let wait = evidence.host(&keys::PSI_IO_SOME);
+    let disks = evidence.each(&keys::DISK_BUSY).unwrap_or_default();
+    wait.is_ok_and(|wait| wait.value > MOST.value)
+        && !disks.is_empty()
+        && disks.iter().all(|(_, busy)| busy.value < IDLE.value)
 }

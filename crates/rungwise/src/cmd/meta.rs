@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use rungwise_model::Exit;
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use rungwise_verbs::documents;
 
-use super::{Cli, Global, knob, runs, serve};
+use super::{Cli, Global};
 
 /// Print the completion script of a shell.
 #[derive(Debug, clap::Args)]
@@ -45,19 +44,9 @@ pub(crate) fn man(args: &Man, global: &Global) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The schemas of the documents that this crate has of its own, as one object; `cargo xtask docs` writes them to files.
+/// The schemas of the documents that belong to verbs alone, as one object; `cargo xtask docs` writes them to files.
 pub(crate) fn schemas(global: &Global) -> anyhow::Result<Exit> {
-    let all: BTreeMap<_, _> = knob::schemas()
-        .into_iter()
-        .chain(serve::schemas())
-        .chain(runs::schemas())
-        .collect();
+    let all: BTreeMap<_, _> = documents::schemas().into_iter().collect();
     global.emit(&rungwise_report::json(&all)?)?;
     Ok(Exit::Done)
-}
-
-/// The schema of a document as it is written: a field that is always there is required, also where it may be null.
-pub(super) fn schema<T: JsonSchema>() -> serde_json::Value {
-    let generator = SchemaSettings::default().for_serialize().into_generator();
-    generator.into_root_schema_for::<T>().to_value()
 }

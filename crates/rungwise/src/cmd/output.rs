@@ -1,41 +1,27 @@
-//! Where a result goes: standard output or the file that `-o` names.
+//! Where a result goes: standard output or the file that `-o` names; and progress, which goes to standard error.
 
 use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use rungwise_host::live::Live;
-use rungwise_host::{clock, environment, files, machine};
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
-use rungwise_report::{Block, html, markdown, terminal};
-use serde::Serialize;
+use rungwise_host::signals::Interrupt;
+use rungwise_host::{environment, files};
+use rungwise_model::Exit;
+use rungwise_model::load::Second;
+use rungwise_report::numbers;
+use rungwise_verbs::documents::{self, Document, Form, Format};
+use rungwise_verbs::printed::Printed;
+use rungwise_verbs::problem::words;
+use rungwise_verbs::runs::store;
+use rungwise_verbs::{Invocation, Observer};
 
-use super::documents::Document;
-use super::runs::store::{self, Keep};
-use super::{Color, Format, Global};
+use super::{Color, Global};
 
 /// Columns of the terminal, 100 where there is none.
 pub(crate) fn width() -> usize {
     terminal_size::terminal_size_of(std::io::stderr())
         .or_else(|| terminal_size::terminal_size_of(std::io::stdout()))
         .map_or(100, |(width, _)| usize::from(width.0).max(40))
-}
-
-/// What a document of that kind starts with that is finished now.
-pub(crate) fn envelope(kind: &str, started: String, exit: Exit) -> Envelope {
-    Envelope {
-        schema: SCHEMA_VERSION,
-        document: Some(kind.to_owned()),
-        run: None,
-        written_on: Some(machine::fingerprint(&Live)),
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        command: environment::argv(),
-        started,
-        finished: clock::utc_now(),
-        exit,
-    }
 }
 
 /// Free bytes that must be there before the work begins. A capture of a large machine is below it.
@@ -72,47 +58,58 @@ impl Global {
         })
     }
 
-    /// Prints the document of a verb, kept in a run folder where that was asked for: `extra` are files beside it.
+    /// How pages are written.
+    pub(super) fn form(&self) -> Form {
+        Form {
+            format: self.format(),
+            width: width(),
+            color: self.color_of_result(),
+        }
+    }
+
+    /// What surrounds the verb that is called.
+    pub(super) fn invocation(&self) -> Invocation<'_> {
+        Invocation {
+            observer: self,
+            interrupt: &Interrupt::install,
+            runs: &self.runs,
+            command: environment::argv(),
+        }
+    }
+
+    /// Prints the document of a verb, kept in a run folder where that was asked for.
     ///
     /// It is printed also where it cannot be kept, and the error comes after it.
-    pub(crate) fn finish<T: Document>(
-        &self,
-        document: &mut T,
-        keep: Keep,
-        extra: &[(&str, Vec<u8>)],
-    ) -> anyhow::Result<()> {
-        let kept = keep.keep.then(|| store::keep(document, extra, self));
-        self.draw(document)?;
+    pub(super) fn finish<T: Document>(&self, document: &mut T, keep: bool) -> anyhow::Result<Exit> {
+        let kept = keep.then(|| store::keep(document, &[], &self.runs));
+        let exit = self.draw(document)?;
         if let Some(path) = kept.transpose()? {
             self.say(&format!("kept: rungwise report {}", path.display()));
         }
-        Ok(())
+        Ok(exit)
     }
 
     /// Prints a document in the format that was asked for.
-    pub(crate) fn draw<T: Document>(&self, document: &T) -> anyhow::Result<()> {
-        if self.format() == Format::Sarif {
-            return self.emit(&document.sarif()?);
-        }
-        self.show(&document.title(), document, || document.blocks())
+    pub(super) fn draw<T: Document>(&self, document: &T) -> anyhow::Result<Exit> {
+        self.emit(&documents::render(document, self.form())?)?;
+        Ok(document.envelope().exit)
     }
 
-    /// Prints `report` in the format that was asked for: the document itself, or `blocks` of it as a page.
-    fn show(
-        &self,
-        title: &str,
-        report: &impl Serialize,
-        blocks: impl FnOnce() -> Vec<Block>,
-    ) -> anyhow::Result<()> {
+    /// Prints an answer whose page is one text.
+    pub(super) fn print(&self, printed: &Printed) -> anyhow::Result<Exit> {
         let text = match self.format() {
-            Format::Json => rungwise_report::json(report)?,
-            Format::Html => html::page(title, &blocks()),
-            Format::Markdown => markdown::render(&blocks()),
-            Format::Text | Format::Sarif => {
-                terminal::render(&blocks(), width(), self.color_of_result())
-            }
+            Format::Json => &printed.json,
+            Format::Text | Format::Markdown | Format::Html | Format::Sarif => &printed.text,
         };
-        self.emit(&text)
+        let put = self.emit(text).map_err(|error| match &self.output {
+            Some(_) => anyhow::anyhow!("{}; name another file with -o", words(&error)),
+            None => error,
+        });
+        match printed.unprinted {
+            Some(remedy) => put.context(remedy)?,
+            None => put?,
+        }
+        Ok(printed.exit)
     }
 
     /// Refuses an output that could not be written, before the work whose result it is to hold.
@@ -190,12 +187,27 @@ impl Global {
             }
         }
     }
+}
 
-    /// Progress and warnings, to standard error; silent with `-q`.
-    pub(crate) fn say(&self, line: &str) {
+impl Observer for Global {
+    /// To standard error; silent with `-q`.
+    fn say(&self, line: &str) {
         if !self.quiet {
             // Unlike `eprintln!`, which panics: nobody reading is no reason to stop, least of all before an undo.
             let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    fn second(&self, second: &Second) {
+        if std::io::stderr().is_terminal() {
+            self.say(&format!(
+                "{:>5.0} s  {:>12}  p50 {:>9}  p99 {:>9}  lost {}",
+                second.at_s + 1.0,
+                numbers::rate(second.received as f64),
+                numbers::micros(second.p50_us),
+                numbers::micros(second.p99_us),
+                numbers::count(second.lost),
+            ));
         }
     }
 }

@@ -572,7 +572,7 @@ fn check(path: &Path) {
     let reuseport = serde_json::json!({ "id": "sock.reuseport", "from": null, "to": "on" });
     let report = serde_json::json!({
         "schema": 1, "tool": { "version": "0.1.0" }, "command": [], "started": "", "finished": "", "exit": 1,
-        "target": "this host", "window_s": 10.0,
+        "target": "this host", "place": "host", "window_s": 10.0,
         "findings": [asking("fib-double", rp_filter), asking("udp-socket-lock", reuseport)],
     });
     std::fs::write(path, report.to_string()).unwrap();

@@ -8,9 +8,11 @@ use rungwise_experiment::compare::{Observer, Progress};
 use rungwise_experiment::design::Design;
 use rungwise_model::tune::Rung;
 use rungwise_report::terminal;
+use rungwise_verbs::problem::without_orders;
+use rungwise_verbs::tune;
 
 use crate::cmd::Global;
-use crate::problem::without_orders;
+use crate::cmd::output;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Live {
@@ -23,29 +25,36 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(global: &Global, design: &Design) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let mut live = Self {
+    pub(super) fn new(global: &Global) -> Self {
+        Self {
             table: terminal::Live::default(),
             rows: !global.quiet,
-            rewriting: terminal && !global.quiet,
+            rewriting: std::io::stderr().is_terminal() && !global.quiet,
             color: global.color_on(&std::io::stderr()),
-            width: crate::cmd::output::width(),
+            width: output::width(),
             dirty: false,
-        };
-        if live.rows {
-            let header = live.table.header(live.width);
-            show(&format!("{}\n\n{header}\n", without_orders(&design.title)));
         }
-        live
     }
 
     /// Leaves the cursor on a line of its own.
-    pub(super) fn close(&mut self) {
+    fn close(&mut self) {
         if self.dirty {
             show("\r\x1b[K");
             self.dirty = false;
         }
+    }
+}
+
+impl tune::Observer for Live {
+    fn begin(&mut self, design: &Design) {
+        if self.rows {
+            let header = self.table.header(self.width);
+            show(&format!("{}\n\n{header}\n", without_orders(&design.title)));
+        }
+    }
+
+    fn end(&mut self) {
+        self.close();
     }
 }
 

@@ -1,0 +1,4 @@
+//! Predictions, one file per question.
+
+mod asked;
+pub mod gc;

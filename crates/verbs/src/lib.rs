@@ -1,0 +1,26 @@
+//! The verbs as functions: each from a request to a document, with an observer for progress and a flag to stop.
+//!
+//! The command line, a pipeline, a web page and tests call the same functions. A request holds the arguments of a verb, and is what the
+//! command line parses; a [`Invocation`] is what surrounds all of them. Nothing here prints, and nothing ends the process: an error carries
+//! its exit status ([`problem::exit_of`]).
+#![warn(missing_docs)]
+
+pub mod capacity;
+pub mod capture;
+pub mod check;
+pub mod compare;
+pub mod documents;
+pub mod explain;
+pub mod invocation;
+pub mod jvm;
+pub mod knob;
+pub mod load;
+mod network;
+pub mod printed;
+pub mod problem;
+pub mod runs;
+pub mod serve;
+pub mod tune;
+pub mod values;
+
+pub use invocation::{Invocation, Observer};

@@ -1,0 +1,387 @@
+//! Drives a service and measures it. What the numbers mean is written in `docs/load.md`.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, Owner, Reach};
+use rungwise_host::live::Live;
+use rungwise_host::{Host, clock, files, machine};
+use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings, certify};
+use rungwise_load::parameters::{Contradiction, Length, Load, Site};
+use rungwise_load::{Error, Parameters};
+use rungwise_model::kernel::{Answer, Endpoint, Question};
+use rungwise_model::load::{LoadReport, Second};
+use rungwise_model::machine::CpuWindow;
+use rungwise_model::{Exit, units};
+use rungwise_stats::histogram::{self, Entry};
+
+use crate::documents::Document as _;
+use crate::problem::Problem;
+use crate::{Invocation, values};
+
+/// A run without `--for` or `--count` ends after this.
+const DEFAULT_WINDOW: Duration = Duration::from_secs(10);
+/// A window longer than this is announced: `99h` may have been a slip.
+const EXPLAINED: Duration = Duration::from_mins(1);
+
+/// A load of any workload.
+#[derive(Debug, clap::Args)]
+pub struct Request {
+    /// The workload.
+    #[command(subcommand)]
+    pub parameters: Parameters,
+    /// How it is measured.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// A load that was measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// Its document.
+    pub report: LoadReport,
+    /// Its latencies, as a run folder keeps them (`latency.hdr`).
+    pub latency: Vec<u8>,
+}
+
+/// How one run of any workload is measured.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Measurement")]
+pub struct Run {
+    /// Length of the measured window [default: 10s].
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, global = true)]
+    pub duration: Option<Duration>,
+    /// Measure exactly N requests instead.
+    #[arg(long, value_name = "N", conflicts_with = "duration", global = true)]
+    pub count: Option<u64>,
+    /// Warm-up: load before the measured window.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, global = true)]
+    pub warmup: Duration,
+    /// The server's processes, if they run here: their CPU time then does not count as foreign load. Default: found by
+    /// the target's socket.
+    #[arg(long, value_name = "PID,...", value_delimiter = ',', global = true)]
+    pub server_pid: Vec<u32>,
+    /// Number the run's requests from this seed [default: random].
+    #[arg(long, value_name = "N", global = true)]
+    pub seed: Option<u64>,
+}
+
+/// Drives the service and measures it.
+pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Measured> {
+    let Request { parameters, run } = request;
+    let traffic = parameters.traffic();
+    let target = values::resolve("load", traffic.target())?;
+    let wrong = traffic.contradictions().into_iter().next();
+    if let Some(Contradiction { why, .. }) = wrong {
+        return Err(problem(Error::Workload { target, why }));
+    }
+    let driven = traffic
+        .driven()
+        .context("this workload is for scenarios only")?;
+    let cpus: Vec<usize> = machine::allowed_cpus()
+        .context("cannot read which CPUs this process may use")?
+        .into_iter()
+        .map(|cpu| cpu as usize)
+        .collect();
+    let site = Site {
+        target,
+        cpus: &cpus,
+        device: None,
+        read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
+    };
+    let load = driven.prepare(&site).map_err(problem)?;
+    measure(&*load, target, run, invocation)
+}
+
+fn measure(
+    load: &dyn Load,
+    target: SocketAddr,
+    args: &Run,
+    invocation: &Invocation<'_>,
+) -> anyhow::Result<Measured> {
+    let length = args.length();
+    let interrupt = invocation.interrupt()?;
+    let started = clock::utc_now();
+
+    let server = match (&args.server_pid[..], is_local(target)) {
+        ([], false) => Server::Elsewhere,
+        ([], true) => Server::holding(&Live, target),
+        (named, _) => Server::Here(named.to_vec()),
+    };
+    let mut sources = vec![CpuSource::own(Owner::Client)];
+    if let Server::Here(pids) = &server {
+        sources.extend(
+            pids.iter()
+                .map(|pid| CpuSource::process(Owner::Service, *pid)),
+        );
+    }
+    // A process that is not there is told before the load, not after it.
+    CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
+    let meter = EdgeMeter::new(&sources);
+    if let Stop::After(window) = length.stop
+        && window > EXPLAINED
+    {
+        invocation.say(&format!(
+            "measuring for {}; Ctrl-C aborts without a result",
+            units::written(window)
+        ));
+    }
+    let mut each_second = |second: &Second| invocation.observer.second(second);
+    let ended = load.run(
+        &length,
+        &Hooks {
+            thread_start: &|_| Ok(()),
+            window: &|edge| match edge {
+                Edge::Began => meter.open(),
+                Edge::Ended => meter.close(),
+            },
+            interrupted: &interrupt.flag(),
+            turns: None,
+        },
+        &mut each_second,
+    );
+    let mut completed = match ended {
+        Ok(completed) => completed,
+        Err(error) => return Err(problem(error)),
+    };
+    let cpu = match meter.window() {
+        Ok(cpu) => cpu,
+        Err(error) => {
+            invocation.say(&format!("rungwise: foreign CPU is unknown: {error}"));
+            None
+        }
+    };
+    judge(&mut completed, cpu.as_ref(), &server, Reach::of(&sources));
+    Ok(measured(target, completed, started, invocation))
+}
+
+/// Where the server is, as far as its CPU time goes.
+#[derive(Debug, PartialEq, Eq)]
+enum Server {
+    /// On another machine.
+    Elsewhere,
+    /// These processes of this machine.
+    Here(Vec<u32>),
+    /// On this machine, and nobody knows which process it is.
+    Hidden,
+}
+
+impl Server {
+    /// The processes that have the sockets open to which requests for `target` go.
+    fn holding(host: &dyn Host, target: SocketAddr) -> Self {
+        let Ok(Answer::Udp(sockets)) = host.ask(Question::Udp) else {
+            return Self::Hidden;
+        };
+        let target = Endpoint::new(target.ip(), target.port());
+        let bound_to = |wanted: &dyn Fn(&Endpoint) -> bool| -> BTreeSet<u64> {
+            let unconnected = sockets.iter().filter(|socket| socket.remote.port == 0);
+            let bound = unconnected.filter(|socket| wanted(&socket.local));
+            bound.map(|socket| socket.inode).collect()
+        };
+        // One bound to the address goes before one bound to all of them.
+        let mut inodes = bound_to(&|local| *local == target);
+        if inodes.is_empty() {
+            inodes = bound_to(&|local| local.port == target.port && local.address.is_unspecified());
+        }
+        match host.owners_of(&inodes) {
+            Ok(owners) if !inodes.is_empty() && owners.len() == inodes.len() => {
+                let pids: BTreeSet<u32> = owners.values().map(|owner| owner.pid).collect();
+                Self::Here(pids.into_iter().collect())
+            }
+            _ => Self::Hidden,
+        }
+    }
+}
+
+fn judge(
+    completed: &mut Completed,
+    cpu: Option<&CpuWindow>,
+    server: &Server,
+    reach: Option<Reach>,
+) {
+    let hidden = *server == Server::Hidden;
+    let unsure = |cpu: &CpuWindow| cpu::resolution(Duration::from_secs_f64(cpu.seconds));
+    let coarse = |cpu: &CpuWindow| unsure(cpu) > FOREIGN;
+    let beside = cpu
+        .zip(reach)
+        .map(|(cpu, reach)| Surroundings::beside(cpu, reach.service, reach.shared, unsure(cpu)));
+    // A server on this machine that nobody knows would count as foreign.
+    let foreign = cpu.filter(|cpu| !hidden && !coarse(cpu));
+    let around = Surroundings {
+        foreign_cpu: foreign.map(|cpu| cpu.foreign),
+        foreign_hidden: match cpu {
+            None => Some("the CPU clocks could not be read over the whole window; repeat the run"),
+            Some(_) if hidden => Some(
+                "the server runs on this machine and the process behind its socket cannot be seen; name it with --server-pid",
+            ),
+            Some(cpu) if coarse(cpu) => Some(
+                "the kernel counts CPU time in steps of 10 ms, too coarse for so short a run; measure for half a second or more",
+            ),
+            Some(_) => None,
+        },
+        ..beside.unwrap_or_default()
+    };
+    certify(completed, &around);
+}
+
+fn measured(
+    target: SocketAddr,
+    completed: Completed,
+    started: String,
+    invocation: &Invocation<'_>,
+) -> Measured {
+    let seconds = completed.measurement.window_s;
+    let entry = |name: &str, histogram| Entry {
+        name: name.to_owned(),
+        histogram,
+        seconds,
+    };
+    let latency = histogram::log(
+        "latency in nanoseconds, corrected from the intended start, uncorrected from the send",
+        &[
+            entry("corrected", completed.corrected),
+            entry("uncorrected", completed.uncorrected),
+        ],
+    );
+    let exit = if completed.measurement.client.certified {
+        Exit::Done
+    } else {
+        Exit::Inconclusive
+    };
+    let report = LoadReport {
+        envelope: invocation.envelope(LoadReport::KIND, started, exit),
+        target: target.to_string(),
+        measurement: completed.measurement,
+    };
+    Measured { report, latency }
+}
+
+impl Run {
+    fn length(&self) -> Length {
+        Length {
+            warmup: self.warmup,
+            stop: match self.count {
+                Some(count) => Stop::Count(count),
+                None => Stop::After(self.duration.unwrap_or(DEFAULT_WINDOW)),
+            },
+            // A fresh hasher's keys are the random numbers that std gives away.
+            seed: self
+                .seed
+                .unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish()),
+        }
+    }
+}
+
+/// The exit code of an error: the workload was wrong, or the world was.
+fn problem(error: Error) -> anyhow::Error {
+    let exit = match &error {
+        Error::Interrupted { .. } => Exit::Interrupted,
+        Error::Workload { .. } | Error::QueryFile { .. } => Exit::Usage,
+        _ => Exit::Precondition,
+    };
+    Problem::with(exit, error)
+}
+
+/// Whether `target` belongs to this machine: only then can one bind to its address.
+fn is_local(mut target: SocketAddr) -> bool {
+    target.set_port(0);
+    UdpSocket::bind(target).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Subcommand as _;
+    use rungwise_load::WORKLOADS;
+    use rungwise_model::machine::CpuSplit;
+
+    #[test]
+    fn each_workload_is_a_word_of_the_command() {
+        let command = Parameters::augment_subcommands(clap::Command::new("load"));
+        let words: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        let by_hand = WORKLOADS.iter().filter(|workload| workload.by_hand);
+        let ids: Vec<&str> = by_hand.map(|workload| workload.id).collect();
+        assert_eq!(words, ids);
+    }
+
+    #[test]
+    fn only_our_own_addresses_are_local() {
+        assert!(is_local("127.0.0.1:53".parse().unwrap()));
+        assert!(!is_local("192.0.2.1:53".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_server_is_found_by_its_socket_and_a_hidden_one_spoils_the_certificate() {
+        let (all, one) = (UdpSocket::bind("0.0.0.0:0"), UdpSocket::bind("127.0.0.1:0"));
+        let here = Server::Here(vec![std::process::id()]);
+        for socket in [all.unwrap(), one.unwrap()] {
+            let target = ([127, 0, 0, 1], socket.local_addr().unwrap().port()).into();
+            assert_eq!(Server::holding(&Live, target), here);
+            drop(socket);
+            assert_eq!(Server::holding(&Live, target), Server::Hidden);
+        }
+        let judged = |cpu: Option<&CpuWindow>, server: &Server| {
+            let mut completed = Completed::default();
+            completed.measurement.received = 1000;
+            judge(&mut completed, cpu, server, None);
+            completed.measurement.client
+        };
+        let cpu = CpuWindow {
+            seconds: 1.0,
+            foreign: 0.01,
+            ..CpuWindow::default()
+        };
+        assert!(judged(Some(&cpu), &here).certified);
+        for (cpu, word) in [(Some(&cpu), "--server-pid"), (None, "repeat the run")] {
+            let client = judged(cpu, &Server::Hidden);
+            assert!(!client.certified && client.foreign_cpu.is_none());
+            assert!(client.reasons[0].contains(word), "{:?}", client.reasons);
+        }
+    }
+
+    #[test]
+    fn a_busy_client_beside_an_idle_cpu_is_the_clients_own_limit() {
+        let certified = |idle: [f64; 2], server_known| {
+            let mut completed = Completed::default();
+            completed.measurement.client.busy = Some(1.0);
+            completed.measurement.received = 1000;
+            completed.measurement.client.saturated = true;
+            let cpu = CpuWindow {
+                seconds: 1.0,
+                per_cpu: idle
+                    .map(|idle| CpuSplit {
+                        idle,
+                        ..CpuSplit::default()
+                    })
+                    .to_vec(),
+                service_cpu_s: 0.4,
+                client_cpu_s: 1.0,
+                foreign: 0.0,
+            };
+            let (server, reach) = if server_known {
+                let both = Reach {
+                    service: 2,
+                    shared: 2,
+                };
+                (Server::Here(vec![1]), Some(both))
+            } else {
+                (Server::Elsewhere, None)
+            };
+            judge(&mut completed, Some(&cpu), &server, reach);
+            completed.measurement.client.certified
+        };
+        assert!(certified([0.0, 0.0], true), "the machine is the limit");
+        assert!(
+            !certified([0.0, 0.6], true),
+            "one more thread could ask more"
+        );
+        assert!(!certified([0.0, 0.0], false), "nobody knows the server");
+    }
+}
