@@ -230,6 +230,13 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
+        if matches!(score, Score::Missed | Score::Denied | Score::FalseAct) {
+            // With all its readings: what a wrong answer rests on.
+            let stem = name.trim_end_matches(".jsonl");
+            let path = folder.join(format!("{stem}-{}.json", plan.number));
+            std::fs::write(&path, document.to_string())
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
         trials.push(Trial::of(&line, &day)?);
         rows.push(row);
     }

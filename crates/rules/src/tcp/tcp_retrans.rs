@@ -247,6 +247,9 @@ fn judge(evidence: &Evidence) -> Judgement {
 /// `TCP_RTO_MIN` of include/net/tcp.h.
 const RTO_MIN_S: f64 = 0.2;
 
+/// So long of it the acknowledgement is overdue (`tcp.ack_overdue`).
+const VISIBLE_S: f64 = 0.14;
+
 /// The share of the time that connections with traffic wait for a timer of 200 ms (`TCP_RTO_MIN`): by the timeouts that the kernel
 /// counts, or as the samples saw them, for it does not count the probe that repeats a segment which was alone under way. What opens
 /// connections is left out.
@@ -258,9 +261,13 @@ fn stalls(evidence: &Evidence) -> Option<Stalls> {
     let timeouts = timeouts.min(sent.max(0.0));
     let overdue = evidence.host(&keys::TCP_ACK_OVERDUE);
     let overdue = overdue.ok().filter(|overdue| overdue.value >= SEEN.value);
-    // A few samples tell whether what was sent again waited for the timer, and counters how often it was.
-    let slow = overdue.is_some_and(|overdue| overdue.value >= SLOW.value * sent * RTO_MIN_S);
-    let waits_per_s = if slow { sent } else { timeouts };
+    // A few samples tell whether what was sent again waited for the timer, and counters how often it was. Where samples met fewer, as many
+    // waited as account for those that were met.
+    let waits_per_s = match overdue {
+        Some(overdue) if overdue.value >= SLOW.value * sent * RTO_MIN_S => sent,
+        Some(overdue) => sent.min(overdue.value / VISIBLE_S).max(timeouts),
+        None => timeouts,
+    };
     let waits = waits_per_s * evidence.seconds();
     if waits < TIMEOUTS.value {
         return None;
