@@ -13,7 +13,7 @@
 //! decisions from the same captures.
 
 use rungwise_knobs::{Risk, Scope};
-use rungwise_model::check::{Finding, Outcome as Found, Turn};
+use rungwise_model::check::{Finding, Outcome as Found, Recommendation};
 use rungwise_model::tune::{Asked, Became, Outcome, Rung};
 use rungwise_probes::Capture;
 use rungwise_rules::change::{self, Course};
@@ -511,7 +511,7 @@ fn asks(finding: &Finding, look: &str, auto: &Auto) -> Vec<Ask> {
 }
 
 /// The value to try, or why none is.
-fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
+fn wish(turn: &Recommendation, auto: &Auto) -> Result<String, String> {
     if let Some(values) = auto.switches.get(&turn.id) {
         let mut others = values.iter().filter(|value| *value != OFF);
         return match (&turn.to, others.next(), others.next()) {

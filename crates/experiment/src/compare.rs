@@ -268,7 +268,7 @@ impl Measured {
             self.discarded(),
             self.pairs.len()
         );
-        let judgement = decide::Judgement {
+        let judgement = decide::Conclusion {
             call: Call::Inconclusive,
             primary: None,
             cost: None,
@@ -279,7 +279,7 @@ impl Measured {
 
     /// The service failed with the change, and not for the first time.
     fn failed(self, why: &str, judging: &Judging) -> Compared {
-        let judgement = decide::Judgement {
+        let judgement = decide::Conclusion {
             call: Call::Revert,
             primary: None,
             cost: None,
@@ -291,7 +291,7 @@ impl Measured {
         }
     }
 
-    fn finish(self, judgement: decide::Judgement, cost_only: bool, judging: &Judging) -> Compared {
+    fn finish(self, judgement: decide::Conclusion, cost_only: bool, judging: &Judging) -> Compared {
         let discarded = self.discarded();
         let (looked_at, counted, latency_a, latency_b) = if cost_only {
             let noisy = self.noisy_at_look;

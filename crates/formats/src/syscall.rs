@@ -30,10 +30,11 @@ pub fn futex_wait(text: &str) -> Option<FutexWait> {
         return None;
     }
     // The word while a lock is held and waited for. glibc: 2 for a mutex (lowlevellock.h), 2 and 3 for a rwlock
-    // (pthread_rwlock_common.c). Rust: 2 for a Mutex. musl: the sign bit. An empty condition or semaphore has 0 there.
+    // (pthread_rwlock_common.c). Rust: 2 for a Mutex, bit 30 for the readers of an RwLock (sys/sync/rwlock/futex.rs). musl: the sign bit. An
+    // empty condition or semaphore has 0 there.
     let value = value as u32;
     let is_lock =
-        matches!(operation & 127, 6 | 13) || matches!(value, 2 | 3) || value & 0x8000_0000 != 0;
+        matches!(operation & 127, 6 | 13) || matches!(value, 2 | 3) || value & 0xc000_0000 != 0;
     Some(FutexWait { address, is_lock })
 }
 
@@ -123,6 +124,8 @@ mod tests {
         assert_eq!(is_lock(condition), Some(false));
         let rwlock = "98 0x55d0 0x189 0x3 0x0 0x0 0xffffffff 0x7ffe 0x7f10";
         assert_eq!(is_lock(rwlock), Some(true));
+        let readers_of_rust = "202 0x55d0 0x89 0x7fffffff 0x0 0x0 0xffffffff 0x7ffe 0x7f10";
+        assert_eq!(is_lock(readers_of_rust), Some(true));
         let accept_on_arm64 = "202 0x3 0xffffc0a8 0xffffc0a4 0x0 0x0 0x0 0xffffc090 0xffff9a";
         assert_eq!(is_lock(accept_on_arm64), None);
         for none in [

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::parser::Clock;
+use crate::clock::Clock;
 use crate::preunified::Preunified;
 use crate::unified::{Decorations, Unified, is_first, pause_of};
 

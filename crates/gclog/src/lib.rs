@@ -30,6 +30,8 @@
 )]
 
 mod account;
+mod clock;
+mod context;
 mod date;
 mod event;
 mod jvms;

@@ -2,8 +2,10 @@
 //! and keeps the account.
 
 use crate::account::{Account, Read, Sample, Share};
+use crate::clock::Clock;
+use crate::context::{Context, Teller};
 use crate::event::Event;
-use crate::jvms::{Jvm, Jvms, Writer};
+use crate::jvms::{Jvm, Jvms};
 use crate::lines::{Line, Lines};
 use crate::names::Names;
 use crate::number::whole;
@@ -28,14 +30,6 @@ struct Inner {
     reader: Reader,
     jvms: Jvms,
     teller: Teller,
-}
-
-/// Of whom was told last.
-#[derive(Debug, Default)]
-struct Teller {
-    jvm: usize,
-    /// There are several.
-    turns: bool,
 }
 
 impl Parser {
@@ -76,7 +70,7 @@ impl Parser {
             preunified.forget();
             unified.forget();
             *context.clock = Clock::default();
-            if is_now || context.writer.has_told {
+            if is_now || *context.has_told {
                 context.tell(Event::Restart);
             }
         });
@@ -100,7 +94,7 @@ impl Parser {
         // The last one of all may be the first to tell that there are others.
         jvms.each(|jvm, _| {
             let (_, _, mut context) = jvm.parts(&mut names, &mut teller, line, sink);
-            if context.teller.turns && context.writer.has_told {
+            if context.teller.turns && *context.has_told {
                 context.turn();
             }
         });
@@ -305,38 +299,6 @@ fn dropped(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// What the grammars of lines share: names, time, the number of the line, and where events go.
-pub(crate) struct Context<'a> {
-    /// Names as printed.
-    pub(crate) names: &'a mut Names,
-    /// The clocks of its writer.
-    pub(crate) clock: &'a mut Clock,
-    /// The line that is read, from 1.
-    pub(crate) line: u64,
-    writer: &'a mut Writer,
-    teller: &'a mut Teller,
-    sink: &'a mut dyn FnMut(&Names, Event<'_>),
-}
-
-impl Context<'_> {
-    /// Tells an event.
-    pub(crate) fn tell(&mut self, event: Event<'_>) {
-        self.turn();
-        self.writer.has_told = true;
-        (self.sink)(self.names, event);
-    }
-
-    /// Tells of whom events are from here on, if the last one was of another.
-    fn turn(&mut self) {
-        let jvm = self.writer.place;
-        if self.teller.jvm != jvm {
-            (self.teller.jvm, self.teller.turns) = (jvm, true);
-            let from = &*self.writer.name;
-            (self.sink)(self.names, Event::Turn { jvm, from });
-        }
-    }
-}
-
 impl Jvm {
     /// Its grammars, and what they share.
     fn parts<'a>(
@@ -350,7 +312,9 @@ impl Jvm {
             names,
             clock: &mut self.clock,
             line,
-            writer: &mut self.writer,
+            place: self.writer.place,
+            writer: &self.writer.name,
+            has_told: &mut self.writer.has_told,
             teller,
             sink,
         };
@@ -374,113 +338,6 @@ impl Jvm {
         let (unified, preunified, mut context) = self.parts(names, teller, line, sink);
         preunified.finish(&mut context);
         unified.finish(&mut context);
-    }
-}
-
-/// Says by the uptime that another JVM writes.
-///
-/// Threads print their stamps a little out of order, and a damaged digit can throw one far ahead. So the uptime must
-/// fall by more than [`Clock::DISORDER_NS`] below both of the two before it. Right after the header of a file it is enough
-/// that it falls to less than half of the highest: JDK 8 prints a header into every rotated file, where the uptime goes on.
-#[derive(Debug, Default)]
-pub(crate) struct Clock {
-    /// The last two, the later first.
-    last_ns: [u64; 2],
-    /// Since the JVM started, as far as the log tells.
-    highest_ns: u64,
-    after_header: bool,
-    turns: Turns,
-    /// Two JVMs have written by turns.
-    by_turns: bool,
-}
-
-/// Says by the uptime that two JVMs write into one file by turns: again and again it falls to where it had been left below, and
-/// jumps to where it had been left above, and both go on at the same speed. No JVM that starts anew does so.
-#[derive(Clone, Copy, Debug, Default)]
-struct Turns {
-    low_ns: u64,
-    high_ns: u64,
-    /// Both, at the first of these falls.
-    began_ns: [u64; 2],
-    falls: u32,
-}
-
-impl Turns {
-    /// So many falls, in so long a time, do not come of damaged stamps; guesses.
-    const SURE: u32 = 8;
-    const LONG_NS: u64 = 10_000_000_000;
-
-    /// Takes note of an uptime and the one before it; true where it is sure. Before the first fall nothing else is of use.
-    #[cold]
-    fn are_seen(&mut self, uptime_ns: u64, last_ns: u64) -> bool {
-        let falls = |to: u64, from: u64| to.saturating_add(Clock::DISORDER_NS) < from;
-        let [low, high] = self.began_ns;
-        if !falls(uptime_ns, last_ns) {
-            if falls(uptime_ns, self.high_ns) {
-                // One that goes on from below to above is one JVM, which has told of the past.
-                if self.high_ns - uptime_ns < high.saturating_sub(low) / 2 {
-                    self.falls = 0;
-                }
-                self.low_ns = uptime_ns;
-            }
-            return false;
-        }
-        if falls(uptime_ns, self.low_ns) || falls(last_ns, self.high_ns) {
-            self.falls = 0;
-        }
-        if self.falls == 0 {
-            self.began_ns = [uptime_ns, last_ns];
-        }
-        self.falls += 1;
-        (self.low_ns, self.high_ns) = (uptime_ns, last_ns);
-        let [low, high] = self.began_ns;
-        let (low, high) = (uptime_ns.saturating_sub(low), last_ns.saturating_sub(high));
-        self.falls >= Self::SURE && low >= Self::LONG_NS && low.abs_diff(high) < low / 4
-    }
-}
-
-impl Clock {
-    /// A thread that waits for the log's lock may be late by this much; a guess, far above what the corpus shows.
-    pub(crate) const DISORDER_NS: u64 = 1_000_000_000;
-
-    /// The last uptime that was read; 0 if none was.
-    pub(crate) fn last_ns(&self) -> u64 {
-        self.last_ns[0]
-    }
-
-    /// A header was read, as a JVM prints it when it starts.
-    pub(crate) fn header(&mut self) {
-        self.after_header = true;
-    }
-
-    /// Another JVM writes, at this uptime.
-    pub(crate) fn restart(&mut self, uptime_ns: Option<u64>) {
-        let uptime_ns = uptime_ns.unwrap_or(0);
-        *self = Self {
-            last_ns: [uptime_ns; 2],
-            highest_ns: uptime_ns,
-            after_header: false,
-            ..*self
-        };
-    }
-
-    /// Takes note of an uptime. True if it shows that another JVM writes now; then whatever is open shall be told,
-    /// and [`Event::Restart`] after it.
-    pub(crate) fn restarted(&mut self, uptime_ns: u64) -> bool {
-        if uptime_ns < self.last_ns[0] || self.turns.falls > 0 {
-            self.by_turns |= self.turns.are_seen(uptime_ns, self.last_ns[0]);
-        }
-        let before = self.last_ns[0].min(self.last_ns[1]);
-        let after_header = std::mem::take(&mut self.after_header);
-        let restarted = uptime_ns.saturating_add(Self::DISORDER_NS) < before
-            || after_header && uptime_ns < self.highest_ns / 2;
-        if restarted {
-            self.restart(Some(uptime_ns));
-        } else {
-            self.last_ns = [uptime_ns, self.last_ns[0]];
-            self.highest_ns = self.highest_ns.max(uptime_ns);
-        }
-        restarted
     }
 }
 
@@ -522,8 +379,6 @@ mod tests {
         assert_eq!((account.understood.lines, account.unknown.lines), (3, 1));
     }
 
-    const SECOND: u64 = 1_000_000_000;
-
     #[test]
     fn what_has_ended_can_be_seen_before_it_is_told() {
         let pause = "GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n";
@@ -544,22 +399,6 @@ mod tests {
             parser.push(b"[2.0s][info][gc] GC(1) Concurrent Mark Cycle\n", &mut sink);
             parser.finish(&mut sink);
             assert_eq!(told, 1);
-        }
-    }
-
-    #[test]
-    fn a_fall_of_the_uptime_is_a_restart() {
-        let mut clock = Clock::default();
-        for (uptime, expected) in [(5, false), (6, false), (1, true), (2, false)] {
-            assert_eq!(clock.restarted(uptime * SECOND), expected);
-        }
-    }
-
-    #[test]
-    fn disorder_and_one_damaged_stamp_are_none() {
-        let mut clock = Clock::default();
-        for tenths in [50, 60, 55, 61, 9000, 62, 63] {
-            assert!(!clock.restarted(tenths * SECOND / 10));
         }
     }
 
@@ -604,16 +443,5 @@ mod tests {
             .map(|at| if at % 10 == 0 { at * 3 % 7 * 1000 } else { at })
             .collect();
         assert_eq!(by_turns(&damaged), None);
-    }
-
-    #[test]
-    fn a_header_alone_is_no_restart_and_a_fall_by_half_after_it_is() {
-        let mut clock = Clock::default();
-        assert!(!clock.restarted(SECOND * 6 / 10));
-        clock.header();
-        assert!(!clock.restarted(SECOND * 59 / 100));
-        clock.header();
-        assert!(clock.restarted(SECOND / 10));
-        assert!(!clock.restarted(SECOND * 2 / 10));
     }
 }

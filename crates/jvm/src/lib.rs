@@ -31,7 +31,7 @@ mod table;
 
 pub use command_line::{CommandLine, Given, Origin, Setting};
 pub use history::{Standing, State, history, lifetime};
-pub use judge::{Case, Collector, JUDGEMENTS, Judgement, Start, judge, start};
+pub use judge::{Case, Collector, OPTION_RULES, OptionRule, Start, judge, start};
 pub use machine::Machine;
 pub use release::Release;
 pub use size::{bytes, shown};

@@ -66,7 +66,7 @@ impl Line {
 
 /// A change of a knob that a finding recommends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Turn {
+pub struct Recommendation {
     /// The knob.
     pub id: String,
     /// The device, disk or control group, if the knob belongs to one.
@@ -128,7 +128,7 @@ pub struct Finding {
     /// The raw lines it is based on.
     pub evidence: Vec<Line>,
     /// Recommended changes, the most useful first.
-    pub knobs: Vec<Turn>,
+    pub knobs: Vec<Recommendation>,
     /// Values needed to decide; only for undecided.
     pub missing: Vec<Lack>,
     /// Distance of the evidence from the threshold, as a fraction of the threshold: 0.9 is far, 0 is at it. Only for clear.
@@ -218,7 +218,7 @@ impl Finding {
     /// Recommends a value for a knob of the host.
     #[must_use]
     pub fn turn(mut self, knob: &str, to: impl Into<String>) -> Self {
-        self.knobs.push(Turn {
+        self.knobs.push(Recommendation {
             id: knob.to_owned(),
             device: None,
             from: None,
@@ -240,7 +240,7 @@ impl Finding {
     /// Names a knob whose value the user has to choose.
     #[must_use]
     pub fn consider(mut self, knob: &str) -> Self {
-        self.knobs.push(Turn {
+        self.knobs.push(Recommendation {
             id: knob.to_owned(),
             device: None,
             from: None,

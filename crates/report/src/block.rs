@@ -313,7 +313,7 @@ pub enum Plot {
     /// Shares of many like things, side by side.
     Map(Map),
     /// Stages of a path, and the loss at each.
-    Steps(Steps),
+    PathStages(PathStages),
     /// A histogram of sizes.
     Columns(Columns),
     /// What took the time, step by step.
@@ -561,16 +561,16 @@ pub struct MapRow {
 
 /// The stages in the order of the path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Steps {
+pub struct PathStages {
     /// What is lost.
     pub quantity: String,
     /// The stages.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStage>,
 }
 
 /// One stage.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct PathStage {
     /// Its name.
     pub title: String,
     /// What is counted there.

@@ -9,7 +9,7 @@ use rungwise_model::check::{Finding, Grade, Lack, Outcome};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
 use rungwise_model::evidence_text::number_of;
 
-use crate::measure::{self, Measure, Worse};
+use crate::measure::{Measure, Worse};
 use crate::{Doc, RULES, Rule, Threshold};
 
 const NOISE: Threshold = Threshold {
@@ -92,7 +92,7 @@ pub enum Course {
 
 /// One rule in both captures.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct RuleChange {
     /// The rule.
     pub rule: &'static str,
     /// What became of it.
@@ -105,7 +105,7 @@ pub struct Step {
     pub numbers: Option<(String, String)>,
 }
 
-impl Step {
+impl RuleChange {
     /// It is new or worse, and a knob applies: a machine that is merely busier has no new bottleneck.
     pub fn in_its_place(&self) -> bool {
         matches!(self.course, Course::Come | Course::Worse) && !self.after.knobs.is_empty()
@@ -113,7 +113,7 @@ impl Step {
 }
 
 /// Every rule that found something in one of the two captures, in order of the rules.
-pub fn changed(before: &Evidence, after: &Evidence) -> Vec<Step> {
+pub fn changed(before: &Evidence, after: &Evidence) -> Vec<RuleChange> {
     RULES
         .iter()
         .filter_map(|rule| step(rule, before, after))
@@ -135,12 +135,12 @@ pub fn judge(asked: &Rule, before: &Evidence, after: &Evidence) -> Vec<Finding> 
     findings.into()
 }
 
-fn step(rule: &'static Rule, before: &Evidence, after: &Evidence) -> Option<Step> {
+fn step(rule: &'static Rule, before: &Evidence, after: &Evidence) -> Option<RuleChange> {
     let (was, is) = (severest(rule, before)?, severest(rule, after)?);
     if !found(&was) && !found(&is) {
         return None;
     }
-    let measure = measure::of(rule.id);
+    let measure = rule.measure;
     let subject = if found(&was) {
         &was.subject
     } else {
@@ -163,7 +163,7 @@ fn step(rule: &'static Rule, before: &Evidence, after: &Evidence) -> Option<Step
         },
     };
     let words = |quantity: Quantity<'_>| number_of(quantity.reading.key.unit, quantity.value);
-    Some(Step {
+    Some(RuleChange {
         rule: rule.id,
         course,
         before: was,
@@ -220,7 +220,7 @@ fn by_outcome(was: &Finding, is: &Finding) -> Course {
 }
 
 /// `window`: the shorter of the two windows, in seconds.
-fn no_effect(step: &Step, window: f64) -> Finding {
+fn no_effect(step: &RuleChange, window: f64) -> Finding {
     let numbers = step.numbers.as_ref().map_or_else(String::new, |(was, is)| {
         format!(" ({was} before, {is} after)")
     });
@@ -262,7 +262,7 @@ fn no_effect(step: &Step, window: f64) -> Finding {
     }
 }
 
-fn moved(asked: &Step, steps: &[Step]) -> Finding {
+fn moved(asked: &RuleChange, steps: &[RuleChange]) -> Finding {
     if asked.course == Course::Unknown {
         return undecided(asked);
     }
@@ -299,7 +299,7 @@ fn moved(asked: &Step, steps: &[Step]) -> Finding {
     }
 }
 
-fn subject(step: &Step) -> Subject {
+fn subject(step: &RuleChange) -> Subject {
     step.after
         .subject
         .parse()
@@ -307,14 +307,14 @@ fn subject(step: &Step) -> Subject {
 }
 
 /// The raw lines of both captures.
-fn cite_both(mut finding: Finding, step: &Step) -> Finding {
+fn cite_both(mut finding: Finding, step: &RuleChange) -> Finding {
     let lines = step.before.evidence.iter().chain(&step.after.evidence);
     finding.evidence.extend(lines.cloned());
     finding
 }
 
 /// One of the two captures lacks what the rule needs.
-fn undecided(step: &Step) -> Finding {
+fn undecided(step: &RuleChange) -> Finding {
     let lacks = step.before.missing.iter().chain(&step.after.missing);
     Finding::undecided(lacks.cloned().collect())
 }

@@ -28,6 +28,7 @@ mod security;
 mod tcp;
 mod virt;
 
+pub use measure::Measure;
 pub use page::pages;
 pub use resources::{owned_counters, resources};
 pub use rule::{Doc, Judgement, Rule, Threshold};

@@ -3,6 +3,8 @@
 use rungwise_model::check::{Finding, Lack, Outcome};
 use rungwise_model::evidence::{Evidence, Key, Missing};
 
+use crate::measure::Measure;
+
 /// One problem.
 #[derive(Debug)]
 pub struct Rule {
@@ -18,6 +20,8 @@ pub struct Rule {
     pub thresholds: &'static [Threshold],
     /// Knobs that may help, most useful first. A finding names those that apply.
     pub knobs: &'static [&'static str],
+    /// The one number that a change is judged by; none for a rule about text, about a setting, or about what is missing.
+    pub measure: Option<Measure>,
     /// Its page.
     pub doc: Doc,
     /// Same evidence in, same findings out. At least one finding, or what is missing.

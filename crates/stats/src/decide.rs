@@ -77,7 +77,7 @@ pub enum Call {
 
 /// A call, what it rests on, and why in one sentence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct Conclusion {
     /// What to do.
     pub call: Call,
     /// Log ratio of the primary metric, with change over without; absent where it could not be computed.
@@ -96,7 +96,7 @@ pub fn judge(
     direction: Direction,
     primary_log_ratios: &[f64],
     cost_log_ratios: &[f64],
-) -> Judgement {
+) -> Conclusion {
     let alpha = rules.alpha_per_look();
     let primary = median_interval(primary_log_ratios, alpha);
     let cost = median_interval(cost_log_ratios, alpha);
@@ -108,7 +108,7 @@ pub fn judge(
         cost,
         "",
     );
-    Judgement {
+    Conclusion {
         call,
         primary,
         cost,
@@ -119,7 +119,7 @@ pub fn judge(
 /// Judges a change by its CPU cost per transaction alone, where there are no quiet pairs for the rate.
 ///
 /// Valid only if the cost does not depend on waiting: never for a change around a shared lock.
-pub fn judge_cost_only(rules: &Rules, cost_log_ratios: &[f64]) -> Judgement {
+pub fn judge_cost_only(rules: &Rules, cost_log_ratios: &[f64]) -> Conclusion {
     let cost = median_interval(cost_log_ratios, rules.alpha_per_look());
     let (call, reason) = call(
         rules,
@@ -129,7 +129,7 @@ pub fn judge_cost_only(rules: &Rules, cost_log_ratios: &[f64]) -> Judgement {
         None,
         "CPU cost only, ",
     );
-    Judgement {
+    Conclusion {
         call,
         primary: None,
         cost,

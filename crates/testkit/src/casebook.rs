@@ -17,7 +17,7 @@
 
 use std::path::Path;
 
-use rungwise_model::check::{Finding, Grade, Outcome, Turn};
+use rungwise_model::check::{Finding, Grade, Outcome, Recommendation};
 
 /// One file: what it is about, and the text of each case.
 pub struct Book {
@@ -321,7 +321,7 @@ impl Wish {
         }
     }
 
-    fn is(&self, turn: &Turn) -> bool {
+    fn is(&self, turn: &Recommendation) -> bool {
         turn.id == self.id
             && (self.device.is_none() || turn.device == self.device)
             && (self.to.is_none() || turn.to == self.to)
@@ -352,7 +352,7 @@ pub fn written(said: &Finding) -> String {
     format!("{line}    says: \"{}\"", said.sentence)
 }
 
-fn wish(turn: &Turn) -> String {
+fn wish(turn: &Recommendation) -> String {
     let device = turn.device.iter().map(|device| format!("@{device}"));
     let to = turn.to.iter().map(|to| format!("={to}"));
     std::iter::once(turn.id.clone())

@@ -11,7 +11,7 @@ pub use generator::Unit;
 use rungwise_host::{Host, clock, files, live::Live};
 use rungwise_knobs::Context;
 use rungwise_model::Exit;
-use rungwise_model::check::{CheckReport, Finding, Outcome, Place, Standing, Turn};
+use rungwise_model::check::{CheckReport, Finding, Outcome, Place, Recommendation, Standing};
 use rungwise_model::evidence::{Evidence, Kind, Reading, Subject};
 use rungwise_model::gc::GcReport;
 use rungwise_model::keys;
@@ -25,7 +25,7 @@ use crate::capture::Sampling;
 use crate::documents::Document as _;
 use crate::network::Network;
 use crate::problem::Problem;
-use crate::{Invocation, jvm};
+use crate::{Invocation, file_type, jvm};
 
 /// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, or thread dumps.
 ///
@@ -96,19 +96,10 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         _ => path,
     });
     if let Some(path) = target.filter(|path| files::leads_to_plain(path) || files::is_folder(path))
+        && let Some(file_type) = file_type::of(path)
     {
-        let paths = &[path.to_owned()];
-        if jvm::threads::is_dump(path) {
-            request.stands_alone(path, "thread dumps")?;
-            let report = jvm::threads::judge(paths, request.fail_on, invocation)?;
-            return Ok(Checked::Dumps(Box::new(report)));
-        }
-        if jvm::gc::is_log(path) {
-            request.stands_alone(path, "a GC log")?;
-            let asked = jvm::gc::Asked::default();
-            let report = jvm::gc::judge(paths, asked, request.fail_on, invocation)?;
-            return Ok(Checked::GcLog(Box::new(report)));
-        }
+        request.stands_alone(path, file_type.name)?;
+        return (file_type.check)(path, request.fail_on, invocation);
     }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
@@ -375,8 +366,9 @@ fn pin_running(findings: &mut [Finding], judged: Option<&Process>, evidence: &Ev
         let own = subject.filter(|s| matches!(s.kind(), Kind::Process | Kind::Thread));
         let own = own.map(|s| s.name().split(':').next().unwrap_or_default().to_owned());
         let pid = own.or_else(|| judged.map(|process| process.pid.to_string()));
-        let on =
-            |turn: &&mut Turn| turn.id == "cpu.pin_threads" && turn.to.as_deref() == Some("on");
+        let on = |turn: &&mut Recommendation| {
+            turn.id == "cpu.pin_threads" && turn.to.as_deref() == Some("on")
+        };
         for turn in finding.knobs.iter_mut().filter(on) {
             turn.to = pid
                 .as_ref()
@@ -388,7 +380,7 @@ fn pin_running(findings: &mut [Finding], judged: Option<&Process>, evidence: &Ev
 
 fn context<'a>(
     (machine, here): (&'a dyn Host, &'a dyn Host),
-    turn: &'a Turn,
+    turn: &'a Recommendation,
     cpus: &'a [usize],
 ) -> Context<'a> {
     Context {
@@ -398,7 +390,7 @@ fn context<'a>(
 }
 
 /// What the turn wishes for holds already: a wish may name a part of what the knob shows, so its plan is asked.
-fn fulfilled(turn: &Turn, on: (&dyn Host, &dyn Host), cpus: &[usize]) -> bool {
+fn fulfilled(turn: &Recommendation, on: (&dyn Host, &dyn Host), cpus: &[usize]) -> bool {
     let (Ok(knob), Some(to)) = (rungwise_knobs::find(&turn.id), turn.to.as_deref()) else {
         return false;
     };

@@ -17,6 +17,7 @@ use rungwise_model::{Exit, keys};
 use rungwise_report::compare::{self, Side};
 
 use crate::documents::{self, Document as _, Stored};
+use crate::file_type::GC_LOG;
 use crate::{Invocation, check, jvm};
 
 /// Compare the settings of two hosts, GC logs before and after a change, or two stored documents.
@@ -177,7 +178,12 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Com
             );
         }
     }
-    let none = |paths: &[PathBuf]| paths.iter().find(|path| !jvm::gc::is_log(path)).cloned();
+    let none = |paths: &[PathBuf]| {
+        paths
+            .iter()
+            .find(|path| !(GC_LOG.recognises)(path))
+            .cloned()
+    };
     match (none(&before), none(&after)) {
         (None, None) => {
             return jvm::gc::compare::compare([&before, &after], started, invocation);

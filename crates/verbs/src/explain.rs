@@ -1,7 +1,7 @@
 //! Explains a rule, a knob, a probe or a workload, from the registries that the program itself uses.
 
 use rungwise_host::clock;
-use rungwise_jvm::JUDGEMENTS;
+use rungwise_jvm::OPTION_RULES;
 use rungwise_knobs::KNOBS;
 use rungwise_load::WORKLOADS;
 use rungwise_model::Exit;
@@ -102,7 +102,7 @@ fn page(id: &str) -> Option<(&'static str, String)> {
     let change = CHANGES.iter().find(|change| change.id == id);
     let knob = KNOBS.iter().find(|knob| knob.id == id);
     let probe = PROBES.iter().find(|probe| probe.id == id);
-    let judgement = JUDGEMENTS.iter().find(|judgement| judgement.id == id);
+    let judgement = OPTION_RULES.iter().find(|judgement| judgement.id == id);
     let workload = WORKLOADS.iter().find(|workload| workload.id == id);
     rule.map(|rule| ("rule", rule.page()))
         .or_else(|| change.map(|change| ("rule", change.page())))
@@ -117,7 +117,7 @@ fn ids() -> impl Iterator<Item = &'static str> {
     let changes = CHANGES.iter().map(|change| change.id);
     let knobs = KNOBS.iter().map(|knob| knob.id);
     let probes = PROBES.iter().map(|probe| probe.id);
-    let judgements = JUDGEMENTS.iter().map(|judgement| judgement.id);
+    let judgements = OPTION_RULES.iter().map(|judgement| judgement.id);
     let workloads = WORKLOADS.iter().map(|workload| workload.id);
     rules
         .chain(changes)

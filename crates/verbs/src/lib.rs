@@ -11,6 +11,7 @@ pub mod check;
 pub mod compare;
 pub mod documents;
 pub mod explain;
+mod file_type;
 pub mod invocation;
 pub mod jvm;
 pub mod knob;

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use rungwise_experiment::Error as ExperimentError;
 use rungwise_experiment::compare;
 use rungwise_experiment::design::Design;
-use rungwise_experiment::lab::{Blueprint, Lab, Looker, Means};
+use rungwise_experiment::lab::{Blueprint, Capturer, Lab, Means};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::RunFolder;
 use rungwise_experiment::scenario::{self, Scenario, Topology};
@@ -117,7 +117,7 @@ pub fn run(
     let earlier_s = earlier_s.unwrap_or_default();
     let mut lab = Lab::build(&blueprint, earlier_s, &state, interrupt.flag())
         .map_err(|error| problem(error.into()))?
-        .with_eyes(eyes(Arc::clone(&interrupt)));
+        .with_capture(capturer(Arc::clone(&interrupt)));
     let mut folder = if let Some((folder, _)) = earlier {
         sums::forget(folder.path())?;
         for line in folder.damaged() {
@@ -236,16 +236,16 @@ fn alone(invocation: &Invocation<'_>) -> anyhow::Result<(PathBuf, InstanceLock)>
 const LOOK_HZ: u32 = 499;
 
 /// What a look at the lab is: that of `check`, with the service as the process that matters.
-fn eyes(interrupt: Arc<Interrupt>) -> Box<Looker> {
-    Box::new(move |sight| {
+fn capturer(interrupt: Arc<Interrupt>) -> Box<Capturer> {
+    Box::new(move |place| {
         let sampling = Sampling {
-            window: sight.window,
-            pid: sight.service,
+            window: place.window,
+            pid: place.service,
             no_stacks: false,
             hz: LOOK_HZ,
         };
         sampling
-            .look_at(sight.host, &interrupt)
+            .look_at(place.host, &interrupt)
             .map_err(|error| words(&error))
     })
 }

@@ -16,7 +16,7 @@ use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold};
+use crate::{Doc, Judgement, Measure, Rule, Threshold};
 
 const SHARE: Threshold = Threshold {
     name: "{STUB}",
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[&keys::CPU_BUSY_MEAN],
     thresholds: &[SHARE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::CPU_BUSY_MEAN)),
     doc: Doc {
         looks_for: "{STUB}",
         hurts: "{STUB}",

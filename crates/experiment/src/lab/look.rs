@@ -19,7 +19,7 @@ use crate::stage::StageError;
 pub(super) const MARGIN: Duration = Duration::from_millis(500);
 
 /// What to capture.
-pub struct Sight<'a> {
+pub struct CapturePlace<'a> {
     /// The place of the service.
     pub host: &'a dyn Host,
     /// Its process.
@@ -29,7 +29,7 @@ pub struct Sight<'a> {
 }
 
 /// Captures the machine, or says why it cannot.
-pub type Looker = dyn FnMut(&Sight<'_>) -> Result<Capture, String>;
+pub type Capturer = dyn FnMut(&CapturePlace<'_>) -> Result<Capture, String>;
 
 /// Calls `look` once the load has warmed up, and ends with the load; `at_edge` is called at both ends of its window.
 pub(super) fn under_load(

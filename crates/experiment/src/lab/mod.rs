@@ -34,7 +34,7 @@ use rungwise_stats::histogram::Histogram;
 pub use self::blueprint::{Blueprint, Loader, Means, Own};
 pub use self::knobs::Found;
 use self::knobs::Knobs;
-pub use self::look::{Looker, Sight};
+pub use self::look::{CapturePlace, Capturer};
 pub use self::program::Program;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
@@ -55,7 +55,7 @@ pub struct Lab {
     began: Instant,
     earlier_s: f64,
     answered: bool,
-    looker: Option<Box<Looker>>,
+    capturer: Option<Box<Capturer>>,
     interrupted: Arc<AtomicBool>,
     places: Places,
     scratch: Scratch,
@@ -111,7 +111,7 @@ impl Lab {
             began: clock::now(),
             earlier_s,
             answered: false,
-            looker: None,
+            capturer: None,
             interrupted,
             scratch,
         })
@@ -119,8 +119,8 @@ impl Lab {
 
     /// Lets the lab take captures, for ladders whose rungs the rules choose.
     #[must_use]
-    pub fn with_eyes(mut self, looker: Box<Looker>) -> Self {
-        self.looker = Some(looker);
+    pub fn with_capture(mut self, capturer: Box<Capturer>) -> Self {
+        self.capturer = Some(capturer);
         self
     }
 
@@ -372,11 +372,11 @@ impl Lab {
         variant: &Variant,
         window: Duration,
     ) -> Result<Capture, StageError> {
-        let Some(looker) = &mut self.looker else {
+        let Some(capturer) = &mut self.capturer else {
             return Err(StageError::Broken(NO_EYES.to_owned()));
         };
         let host = self.topology.seen();
-        let sight = Sight {
+        let place = CapturePlace {
             host: &*host,
             service: self.running.pid(),
             window,
@@ -401,7 +401,7 @@ impl Lab {
             // A load that never began says itself why.
             let looked = begun.recv().ok().map(|()| {
                 std::thread::sleep(WARM);
-                looker(&sight)
+                capturer(&place)
             });
             drop(until);
             let loaded = load
@@ -494,11 +494,11 @@ impl Stage for Lab {
             stop: Stop::After(window + look::MARGIN),
             seed,
         };
-        let Some(looker) = &mut self.looker else {
+        let Some(capturer) = &mut self.capturer else {
             return Err(StageError::Broken(NO_EYES.to_owned()));
         };
         let host = self.topology.seen();
-        let sight = Sight {
+        let place = CapturePlace {
             host: &*host,
             service: self.running.pid(),
             window,
@@ -511,7 +511,7 @@ impl Stage for Lab {
             &*entry,
             &at_edge,
             &self.interrupted,
-            || looker(&sight),
+            || capturer(&place),
         );
         self.check_interrupt()?;
         let alive = self.running.still_alive();

@@ -3,8 +3,8 @@
 use super::Preunified;
 use super::cursor::{Cursor, cpu};
 use super::flow::Step;
+use crate::context::Context;
 use crate::event::{Areas, Collector, Concurrent, Stamp};
-use crate::parser::Context;
 
 impl Preunified {
     /// Behind `[CMS-concurrent-`: `mark-start]`, or the phase with its CPU time of one thread and its time on the wall.

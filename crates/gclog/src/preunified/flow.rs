@@ -11,9 +11,9 @@ use super::heap::Block;
 use super::pauses::{Head, Mark};
 use super::{Beginning, Listing, Preunified};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Area, Collector, References};
 use crate::number::LONGEST_NS;
-use crate::parser::Context;
 
 /// What a fragment was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

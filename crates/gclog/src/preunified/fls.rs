@@ -8,8 +8,8 @@ use super::Preunified;
 use super::cursor::Cursor;
 use super::flow::Step;
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Event, Stamp};
-use crate::parser::Context;
 
 /// What is being printed.
 #[derive(Debug, Default)]

@@ -9,12 +9,12 @@ use super::cursor::{Cursor, Figures};
 use super::flow::Step;
 use super::pauses::enter;
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{
     Area, Areas, Change, Collector, Concurrent, Event, Phase, Stamp, humongous_request,
 };
 use crate::names::Name;
 use crate::number::LONGEST_NS;
-use crate::parser::Context;
 
 /// A detail whose mean is not printed yet.
 #[derive(Clone, Copy, Debug)]

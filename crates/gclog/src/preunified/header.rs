@@ -8,8 +8,8 @@ use memchr::memmem;
 use super::Preunified;
 use super::cursor::Cursor;
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Collector, Event, Fact};
-use crate::parser::Context;
 
 /// A fact that waits.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use super::cursor::Cursor;
 use super::flow::Step;
 use super::{Listing, Preunified};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Area, Areas, Change, Collector, Event, Fact};
-use crate::parser::Context;
 
 /// Which of the two blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

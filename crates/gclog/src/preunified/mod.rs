@@ -32,9 +32,9 @@ mod torn;
 use memchr::memmem;
 
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Collector, Concurrent, Event, Fact, Stamp};
 use crate::names::Name;
-use crate::parser::Context;
 use header::Headers;
 use pauses::{Draft, Head, Mark};
 use stamps::Stamps;

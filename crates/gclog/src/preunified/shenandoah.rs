@@ -5,8 +5,8 @@ use super::before;
 use super::cursor::Cursor;
 use super::flow::Step;
 use super::pauses::{Head, enter};
+use crate::context::Context;
 use crate::event::{Area, Areas, Collector, Concurrent, Kind, Stamp};
-use crate::parser::Context;
 
 impl Preunified {
     /// Behind `[Pause ` or `[Concurrent `: a name, perhaps sizes, and `start` or a duration.

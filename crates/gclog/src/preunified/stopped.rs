@@ -11,9 +11,9 @@ use super::cursor::Cursor;
 use super::flow::Step;
 use super::{Preunified, before};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Event, Safepoint, Stamp};
 use crate::number::{LONGEST_NS, SECONDS, decimal, whole};
-use crate::parser::Context;
 
 /// What is known of safepoints.
 #[derive(Debug, Default)]

@@ -18,9 +18,10 @@ use memchr::memrchr;
 use super::cursor::{Cursor, thousandths};
 use super::{Preunified, heap};
 use crate::account::Read;
+use crate::clock::Clock;
+use crate::context::Context;
 use crate::date;
 use crate::event::Collector;
-use crate::parser::{Clock, Context};
 
 /// What all records hold.
 const CONCURRENT: &[u8] = b"concurrent-";

@@ -77,7 +77,7 @@ impl AgeTables {
         self.max = ages.max.or(self.max);
     }
 
-    pub(super) fn told(&self, book: &Book) -> Option<gc::AgeTable> {
+    pub(super) fn report(&self, book: &Book) -> Option<gc::AgeTable> {
         let count = self.count as f64;
         let share = |(was, is): &(f64, f64)| (*was > 0.0).then(|| is / was);
         (self.count > 0).then(|| gc::AgeTable {

@@ -66,7 +66,7 @@ impl Breakdown {
         self.parts.at(book, names, name)
     }
 
-    pub(super) fn told(&self, book: &Book) -> gc::Breakdown {
+    pub(super) fn report(&self, book: &Book) -> gc::Breakdown {
         let mut all: Vec<(String, &Part)> = self.parts.rows(book).collect();
         all.retain(|(_, part)| part.sum() > 0);
         all.sort_by_key(|(_, part)| std::cmp::Reverse(part.sum()));
@@ -182,8 +182,8 @@ mod tests {
             part.add(span, ns);
         }
 
-        fn told(&self) -> gc::Breakdown {
-            self.breakdown.told(&self.book)
+        fn report(&self) -> gc::Breakdown {
+            self.breakdown.report(&self.book)
         }
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let mut told = Told::default();
         told.add("short", (0, FIRST / 2), 7_000_000);
         told.add("long", (FIRST / 2, 3 * FIRST), 250_000_000);
-        let parts = told.told().parts;
+        let parts = told.report().parts;
         let steps: Vec<_> = parts.iter().map(|part| &part.steps_ms[..]).collect();
         assert_eq!(steps, [&[50.0, 100.0, 100.0][..], &[7.0][..]]);
         assert_eq!(parts[0].name, "long");
@@ -204,7 +204,7 @@ mod tests {
         for number in 1..=20 {
             told.add(&format!("phase {number}"), (0, SECOND), number);
         }
-        let told = told.told();
+        let told = told.report();
         assert_eq!(told.parts.len(), TOLD + 1);
         assert_eq!(told.parts[0].name, "phase 20");
         assert_eq!(told.parts[TOLD].name, "(other)");

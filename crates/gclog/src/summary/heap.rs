@@ -192,11 +192,11 @@ impl Heap {
     }
 
     pub(super) fn allocation(&self, book: &Book) -> Option<gc::Rate> {
-        self.allocation.rating.told(book)
+        self.allocation.rating.report(book)
     }
 
     pub(super) fn promotion(&self, book: &Book) -> Option<gc::Promotion> {
-        self.promotion.told(book)
+        self.promotion.report(book)
     }
 
     /// Bytes allocated and promoted, each with the seconds of which that is known.
@@ -205,12 +205,12 @@ impl Heap {
     }
 
     /// `began` and `ended` are those of the run, seconds.
-    pub(super) fn told(&self, book: &Book, run: Option<(f64, f64)>) -> gc::Heap {
+    pub(super) fn report(&self, book: &Book, run: Option<(f64, f64)>) -> gc::Heap {
         let parts = WORDS.iter().zip(&self.parts);
         let metaspace = &self.parts[Area::Metaspace as usize].after;
         gc::Heap {
             parts: parts
-                .filter_map(|((_, word), part)| Some(((*word).to_owned(), part.told(book)?)))
+                .filter_map(|((_, word), part)| Some(((*word).to_owned(), part.report(book)?)))
                 .collect(),
             eden_freed_bytes: self.eden_freed.mean(),
             survivors_bytes: self.survivors.mean(),
@@ -241,7 +241,7 @@ impl Part {
         self.largest = self.largest.max(change.capacity);
     }
 
-    fn told(&self, book: &Book) -> Option<gc::Part> {
+    fn report(&self, book: &Book) -> Option<gc::Part> {
         let mark = self.mark?;
         Some(gc::Part {
             before: self.before.course(),
@@ -291,7 +291,7 @@ impl Rating {
         }
     }
 
-    fn told(&self, book: &Book) -> Option<gc::Rate> {
+    fn report(&self, book: &Book) -> Option<gc::Rate> {
         let mut ends: Vec<_> = [self.first?, self.last?]
             .iter()
             .map(|mark| mark.moment(book))
@@ -581,10 +581,10 @@ impl Promotion {
         }
     }
 
-    fn told(&self, book: &Book) -> Option<gc::Promotion> {
+    fn report(&self, book: &Book) -> Option<gc::Promotion> {
         let (largest_bytes, mark) = self.largest?;
         Some(gc::Promotion {
-            rate: self.rating.told(book),
+            rate: self.rating.report(book),
             collections: self.each.count,
             mean_bytes: self.each.mean()?,
             largest_bytes,

@@ -155,7 +155,7 @@ impl Summarizer {
             done = done.with_last(&last.run, &self.book);
         }
         let (runs_left_out, left_out) = (done.left_out, done.sums);
-        let mut runs = done.told();
+        let mut runs = done.report();
         for jvm in open {
             let number = jvm.run.number.max(1);
             if let Some(run) = runs.iter_mut().find(|run| run.number == number) {

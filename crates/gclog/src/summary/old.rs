@@ -301,7 +301,7 @@ impl Old {
         })
     }
 
-    pub(super) fn told(&self, book: &Book) -> gc::OldCollections {
+    pub(super) fn report(&self, book: &Book) -> gc::OldCollections {
         let mut cycles = self.cycles.count;
         let mut length = self.cycles.length.some();
         // The last cycle has ended, and no other begun that would have said so.
@@ -492,7 +492,7 @@ impl Remarks {
         }
     }
 
-    pub(super) fn told(&self, book: &Book) -> Option<gc::Remarks> {
+    pub(super) fn report(&self, book: &Book) -> Option<gc::Remarks> {
         let (own, mark) = self.longest?;
         Some(gc::Remarks {
             time: self.time.spread(),

@@ -164,7 +164,7 @@ impl Pauses {
         self.by_kind[Kind::Full as usize].count()
     }
 
-    pub(super) fn told(&self, book: &Book) -> gc::Pauses {
+    pub(super) fn report(&self, book: &Book) -> gc::Pauses {
         let by_kind = KINDS.iter().zip(&self.by_kind);
         let phases = self.phases.rows(book);
         gc::Pauses {
@@ -178,7 +178,7 @@ impl Pauses {
             by_cause: self.by_cause.map(book, Distribution::spread),
             phases: phases
                 .filter(|(_, phases)| !phases.is_empty())
-                .map(|(name, phases)| (name, told_phases(book, phases)))
+                .map(|(name, phases)| (name, report_phases(book, phases)))
                 .collect(),
             longest: self.longest.iter().map(|mark| mark.moment(book)).collect(),
             longest_phases: phases_of_one(book, &self.longest_phases),
@@ -188,7 +188,7 @@ impl Pauses {
                 .map(|((_, word), course)| ((*word).to_owned(), course.course()))
                 .filter(|(_, course)| !course.points.is_empty())
                 .collect(),
-            made_of: self.made_of.told(book),
+            made_of: self.made_of.report(book),
             histogram: self.all.histogram(),
             young_interval: self.young_interval.some(),
             young_course: self.young_course.course(),
@@ -199,7 +199,7 @@ impl Pauses {
     }
 }
 
-fn told_phases(book: &Book, phases: &Table<PhaseTime>) -> Vec<gc::Phase> {
+fn report_phases(book: &Book, phases: &Table<PhaseTime>) -> Vec<gc::Phase> {
     phases
         .rows(book)
         .map(|(name, phase)| gc::Phase {
@@ -284,7 +284,7 @@ impl CpuUse {
         }
     }
 
-    pub(super) fn told(&self, book: &Book) -> Option<gc::CpuUse> {
+    pub(super) fn report(&self, book: &Book) -> Option<gc::CpuUse> {
         (self.all.count > 0).then(|| gc::CpuUse {
             pauses: self.all.count,
             user_ms: ms(self.all.user),

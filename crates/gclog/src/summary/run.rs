@@ -345,7 +345,7 @@ impl Run {
         }
     }
 
-    pub(super) fn told(&self, book: &Book) -> gc::Run {
+    pub(super) fn report(&self, book: &Book) -> gc::Run {
         let began = self.began();
         let span = self.span();
         let lasted = span.map(length_of);
@@ -361,30 +361,30 @@ impl Run {
             began_s: began.map(seconds),
             began_unix_ms: self.clock.first_wall().map(|ns| ns.div_euclid(1_000_000)),
             seconds: lasted,
-            pauses: self.pauses.told(book),
+            pauses: self.pauses.report(book),
             throughput: span.and_then(|span| self.throughput(pauses_ms, span)),
             allocation: self.heap.allocation(book),
             promotion: self.heap.promotion(book),
-            ages: self.ages.told(book),
+            ages: self.ages.report(book),
             live: self.old.live(book, [heap_room, old_room]),
-            heap: self.heap.told(book, run),
+            heap: self.heap.report(book, run),
             resizes: self.sizes.resizes(book),
             survivors_full: self.sizes.survivors_full(),
-            old: self.old.told(book),
+            old: self.old.report(book),
             cycle_causes: self.cycle_causes.map(book, |count| *count),
-            remark: self.remarks.told(book),
-            concurrent: self.concurrent.map(book, |phase| told_phase(book, phase)),
-            concurrent_course: self.concurrent_course.told(book),
-            safepoints: self.safepoints.told(book, pauses_ms, lasted),
-            cpu: self.cpu.told(book),
+            remark: self.remarks.report(book),
+            concurrent: self.concurrent.map(book, |phase| report_phase(book, phase)),
+            concurrent_course: self.concurrent_course.report(book),
+            safepoints: self.safepoints.report(book, pauses_ms, lasted),
+            cpu: self.cpu.report(book),
             references: self.references.map(book, |row| gc::References {
                 count: row.count,
                 most: row.most,
                 time: row.time.some(),
             }),
-            stalls: self.stalls.told(book),
-            fragmentation: self.free_lists.told(book),
-            troubles: self.troubles.told(book),
+            stalls: self.stalls.report(book),
+            fragmentation: self.free_lists.report(book),
+            troubles: self.troubles.report(book),
             statistics: self
                 .statistics
                 .rows(book)
@@ -448,7 +448,7 @@ fn both(one: gc::Statistic, other: gc::Statistic, count: u64) -> gc::Statistic {
     }
 }
 
-fn told_phase(book: &Book, phase: &Phase) -> gc::Concurrent {
+fn report_phase(book: &Book, phase: &Phase) -> gc::Concurrent {
     gc::Concurrent {
         time: phase.time.spread(),
         cpu_ms: phase.cpu.map(ms),

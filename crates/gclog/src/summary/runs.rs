@@ -59,7 +59,7 @@ impl Runs {
     }
 
     /// In the order of their beginnings.
-    pub(super) fn told(self) -> Vec<gc::Run> {
+    pub(super) fn report(self) -> Vec<gc::Run> {
         let mut runs: Vec<_> = self.told.into_iter().map(|told| told.run).collect();
         runs.sort_by_key(|run| run.number);
         runs
@@ -89,7 +89,7 @@ impl Runs {
 
     fn push(&mut self, run: &Run, book: &Book) {
         self.told.push(Told {
-            run: run.told(book),
+            run: run.report(book),
             sums: run.sums(),
         });
     }

@@ -74,7 +74,7 @@ impl Safepoints {
     }
 
     /// `pauses_ms` is the time in collection pauses, `seconds` the length of the run.
-    pub(super) fn told(
+    pub(super) fn report(
         &self,
         book: &Book,
         pauses_ms: f64,
@@ -139,7 +139,7 @@ impl Stalls {
         self.longest.see(mark);
     }
 
-    pub(super) fn told(&self, book: &Book) -> Option<gc::Stalls> {
+    pub(super) fn report(&self, book: &Book) -> Option<gc::Stalls> {
         Some(gc::Stalls {
             time: self.time.some()?,
             threads: self.threads.map(book, Distribution::total),

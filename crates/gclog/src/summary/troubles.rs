@@ -34,7 +34,7 @@ impl Trouble {
         self.longest.see(mark);
     }
 
-    fn told(&self, book: &Book) -> gc::Trouble {
+    fn report(&self, book: &Book) -> gc::Trouble {
         gc::Trouble {
             count: self.count,
             total_ms: ms(self.total),
@@ -82,15 +82,15 @@ impl Troubles {
         self.out_of_memory.count
     }
 
-    pub(super) fn told(&self, book: &Book) -> gc::Troubles {
+    pub(super) fn report(&self, book: &Book) -> gc::Troubles {
         gc::Troubles {
-            evacuation_failed: self.evacuation_failed.told(book),
-            promotion_failed: self.promotion_failed.told(book),
+            evacuation_failed: self.evacuation_failed.report(book),
+            promotion_failed: self.promotion_failed.report(book),
             promotion_failed_at: self.promotion_failed_at,
-            concurrent_mode_failure: self.concurrent_mode_failure.told(book),
-            concurrent_mode_interrupted: self.concurrent_mode_interrupted.told(book),
-            gc_locker: self.gc_locker.told(book),
-            out_of_memory: self.out_of_memory.told(book),
+            concurrent_mode_failure: self.concurrent_mode_failure.report(book),
+            concurrent_mode_interrupted: self.concurrent_mode_interrupted.report(book),
+            gc_locker: self.gc_locker.report(book),
+            out_of_memory: self.out_of_memory.report(book),
         }
     }
 }
@@ -151,7 +151,7 @@ impl FreeLists {
         }
     }
 
-    pub(super) fn told(&self, book: &Book) -> Option<gc::Fragmentation> {
+    pub(super) fn report(&self, book: &Book) -> Option<gc::Fragmentation> {
         let free = self.failed.or(self.last)?;
         Some(gc::Fragmentation {
             free_bytes: free.bytes,

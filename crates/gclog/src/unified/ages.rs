@@ -4,8 +4,8 @@
 
 use super::Unified;
 use crate::account::Read;
+use crate::context::Context;
 use crate::number::{size, whole};
-use crate::parser::Context;
 
 /// Ages that are kept; HotSpot counts to 15 (`markWord::max_age`).
 const MOST: usize = 64;

@@ -9,9 +9,9 @@ use memchr::memmem;
 use super::Unified;
 use super::open::{Draft, Regions};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Area, Areas, Change, Collector, Event, Fact};
 use crate::number::{size, whole};
-use crate::parser::Context;
 
 /// Reads a line of a part of the heap.
 pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, id: u64, text: &[u8]) -> Read {

@@ -6,9 +6,9 @@ use memchr::memmem;
 use super::pause::fact;
 use super::{Message, Unified, areas};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Collector, Event, Fact};
 use crate::number::{size, whole};
-use crate::parser::Context;
 
 /// Reads a line of the header.
 pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>) -> Read {

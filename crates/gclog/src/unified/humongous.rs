@@ -5,9 +5,9 @@ use memchr::memmem;
 
 use super::{Message, Unified};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Event, humongous_request};
 use crate::number::whole;
-use crate::parser::Context;
 
 /// `Live humongous region 20 object size 1794400 start ...` of JDK 9 to 17, `Humongous region 20 (object size 1794400 @ ...`
 /// of later ones, or a message that tells the size of an allocation.

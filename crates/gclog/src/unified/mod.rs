@@ -26,10 +26,10 @@ use memchr::memchr_iter;
 use memchr::memmem;
 
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Ages, Collector, Event, Fact, Kind, Stamp};
 use crate::names::Name;
 use crate::number::whole;
-use crate::parser::Context;
 use decorations::Subject;
 pub(crate) use decorations::{Decorations, Reader, is_first};
 use noise::{is_quiet, is_second_line};

@@ -5,10 +5,10 @@
 //! of its collection, another event or a safepoint comes. Buffers go round, so that nothing is allocated per pause.
 
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Ages, Area, Change, Concurrent, Cpu, Event, Kind, Pause, Stamp, Troubles};
 use crate::names::Name;
 use crate::number::{SECONDS, decimal};
-use crate::parser::Context;
 
 /// Collections that can be under way. HotSpot has two or three; more are left behind by damage.
 const MOST: usize = 16;

@@ -7,9 +7,9 @@ use memchr::{memchr, memmem, memrchr};
 
 use super::{Message, Unified};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Area, Areas, Change, Collector, Concurrent, Event, Fact, Kind, Stamp};
 use crate::number::{LONGEST_NS, MILLISECONDS, SECONDS, change, decimal, size, whole};
-use crate::parser::Context;
 
 /// A line cut into its parts.
 struct Line<'a> {

@@ -9,9 +9,9 @@ use memchr::{memchr, memmem, memrchr};
 use super::decorations::Subject;
 use super::{Message, Unified};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Phase, References};
 use crate::number::{MILLISECONDS, decimal, whole};
-use crate::parser::Context;
 
 /// Phases of a pause that are kept; G1 with all details prints some eighty.
 const MOST: usize = 256;

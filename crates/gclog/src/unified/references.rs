@@ -7,9 +7,9 @@
 use memchr::{memchr, memmem};
 
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Event, References};
 use crate::number::whole;
-use crate::parser::Context;
 
 /// Words of these lines, and the names of the kinds as the other collectors print them.
 const KINDS: [(&[u8], &[u8]); 4] = [

@@ -9,10 +9,10 @@ use memchr::memchr;
 
 use super::{Message, Unified};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Event, Safepoint, Stamp};
 use crate::names::Name;
 use crate::number::{LONGEST_NS, SECONDS, decimal, whole};
-use crate::parser::Context;
 
 /// The operation for which the threads were stopped, until the line with the time.
 #[derive(Debug, Default)]

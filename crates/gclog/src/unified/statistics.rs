@@ -8,9 +8,9 @@ use memchr::{memchr, memmem};
 
 use super::{Message, Unified};
 use crate::account::Read;
+use crate::context::Context;
 use crate::event::{Collector, Event, Statistic};
 use crate::number::{MICROSECONDS, MILLISECONDS, decimal, whole};
-use crate::parser::Context;
 
 /// What one row says.
 #[derive(Debug, PartialEq, Eq)]

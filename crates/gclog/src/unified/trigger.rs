@@ -5,7 +5,7 @@ use memchr::memmem;
 
 use super::{Message, Unified};
 use crate::account::Read;
-use crate::parser::Context;
+use crate::context::Context;
 
 const REQUEST: &[u8] = b" request (";
 

@@ -2,10 +2,10 @@
 
 use rungwise_model::check::{Finding, Grade};
 
-use super::{Case, Collector, Judgement, TAKE_OUT, act, add, clear, instead, watch, watch_all};
+use super::{Case, Collector, OptionRule, TAKE_OUT, act, add, clear, instead, watch, watch_all};
 use crate::release::Release;
 
-pub(super) const NEVER_PROMOTED: Judgement = Judgement {
+pub(super) const NEVER_PROMOTED: OptionRule = OptionRule {
     id: "jvm-tenuring-threshold-too-high",
     summary: "A tenuring threshold above 15",
     looks_for: "`MaxTenuringThreshold` above 15. An object's age has four bits. JDK 7 accepts any value and never reaches it: \
@@ -62,7 +62,7 @@ fn never_promoted(case: &Case) -> Vec<Finding> {
     ]
 }
 
-pub(super) const CMS_START_GUESSED: Judgement = Judgement {
+pub(super) const CMS_START_GUESSED: OptionRule = OptionRule {
     id: "cms-start-left-to-guesses",
     summary: "The CMS start fraction applies only to the first cycles",
     looks_for: "`CMSInitiatingOccupancyFraction` without `UseCMSInitiatingOccupancyOnly`: after the first cycles, CMS starts by \
@@ -95,7 +95,7 @@ fn cms_start_guessed(case: &Case) -> Vec<Finding> {
     ]
 }
 
-pub(super) const ZGC_OF_ONE_GENERATION: Judgement = Judgement {
+pub(super) const ZGC_OF_ONE_GENERATION: OptionRule = OptionRule {
     id: "zgc-of-one-generation",
     summary: "Single-generation ZGC on a JDK with generational ZGC",
     looks_for: "`UseZGC` on JDK 21 and 22 without `ZGenerational`, and `-XX:-ZGenerational` on 23. Single-generation ZGC marks \
@@ -138,7 +138,7 @@ fn zgc_of_one_generation(case: &Case) -> Vec<Finding> {
     ]
 }
 
-pub(super) const HUGE_PAGES_LATE: Judgement = Judgement {
+pub(super) const HUGE_PAGES_LATE: OptionRule = OptionRule {
     id: "jvm-huge-pages-at-run-time",
     summary: "Huge pages are allocated while the service runs",
     looks_for: "`UseTransparentHugePages` without `AlwaysPreTouch`: the kernel clears and compacts huge pages when the heap is \
@@ -171,7 +171,7 @@ fn huge_pages_late(case: &Case) -> Vec<Finding> {
     ]
 }
 
-pub(super) const GC_LOG_MISSING: Judgement = Judgement {
+pub(super) const GC_LOG_MISSING: OptionRule = OptionRule {
     id: "gc-log-missing",
     summary: "The JVM writes no GC log",
     looks_for: "Neither `-Xlog:gc...` nor `-Xloggc` nor `-XX:+PrintGC...` nor `-verbose:gc`.",
@@ -227,7 +227,7 @@ fn gc_log_missing(case: &Case) -> Vec<Finding> {
     vec![finding.refuted_by("a JFR recording that is kept")]
 }
 
-pub(super) const GC_LOG_UNBOUNDED: Judgement = Judgement {
+pub(super) const GC_LOG_UNBOUNDED: OptionRule = OptionRule {
     id: "gc-log-unbounded",
     summary: "The JDK 8 GC log grows without limit, and the next start overwrites it",
     looks_for: "`-Xloggc` on JDK 8 without `UseGCLogFileRotation`: the file grows until the disk is full, and a restart \
@@ -289,7 +289,7 @@ fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
     }
 }
 
-pub(super) const HEAP_DUMP_MISSING: Judgement = Judgement {
+pub(super) const HEAP_DUMP_MISSING: OptionRule = OptionRule {
     id: "heap-dump-on-oom-missing",
     summary: "An OutOfMemoryError leaves no heap dump",
     looks_for: "`HeapDumpOnOutOfMemoryError` is off.",

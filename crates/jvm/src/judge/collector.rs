@@ -4,7 +4,7 @@ use std::fmt;
 
 use rungwise_model::check::{Finding, Grade};
 
-use super::{Case, Judgement, TAKE_OUT, act, cite, instead, or_clear, watch};
+use super::{Case, OptionRule, TAKE_OUT, act, cite, instead, or_clear, watch};
 use crate::command_line::Given;
 use crate::release::Release;
 use crate::table::Kind;
@@ -137,7 +137,7 @@ impl Case {
     }
 }
 
-pub(super) const TWO_COLLECTORS: Judgement = Judgement {
+pub(super) const TWO_COLLECTORS: OptionRule = OptionRule {
     id: "jvm-two-collectors",
     summary: "Two collectors are selected, or none",
     looks_for: "The default collector is switched off and no other is selected (`Garbage collector not selected`, JDK 9 and \
@@ -189,7 +189,7 @@ fn two_collectors(case: &Case) -> Vec<Finding> {
     vec![instead(cite(finding, later), earlier, TAKE_OUT)]
 }
 
-pub(super) const OF_ANOTHER_COLLECTOR: Judgement = Judgement {
+pub(super) const OF_ANOTHER_COLLECTOR: OptionRule = OptionRule {
     id: "jvm-flag-of-another-collector",
     summary: "A flag of a collector that is not in use",
     looks_for: "Flags of one collector, by name (`CMS...`, `G1...`, `Z...`, `Shenandoah...`), while another is selected or is the \
@@ -272,7 +272,7 @@ fn of_another(case: &Case) -> Vec<Finding> {
     or_clear(findings, "no flag belongs to an unused collector")
 }
 
-pub(super) const YOUNG_SIZE_FIXED: Judgement = Judgement {
+pub(super) const YOUNG_SIZE_FIXED: OptionRule = OptionRule {
     id: "jvm-young-size-fixed",
     summary: "A fixed young generation under a G1 pause goal",
     looks_for: "`-Xmn`, or `NewSize` equal to `MaxNewSize`, or `NewRatio`, with G1. G1 meets its pause goal by resizing the young \

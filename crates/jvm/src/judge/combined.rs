@@ -2,12 +2,12 @@
 
 use rungwise_model::check::{Finding, Grade};
 
-use super::{Case, Collector, Judgement, TAKE_OUT, act, cite, instead, or_clear, watch};
+use super::{Case, Collector, OptionRule, TAKE_OUT, act, cite, instead, or_clear, watch};
 use crate::command_line::{Given, Origin};
 use crate::release::Release;
 use crate::table::{Default, Type};
 
-pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
+pub(super) const SIZES_CONTRADICT: OptionRule = OptionRule {
     id: "jvm-sizes-contradict",
     summary: "Contradictory sizes",
     looks_for: "`-Xms` above `-Xmx` (HotSpot exits with `Initial heap size set to a larger value than the maximum heap size`), a \
@@ -198,7 +198,7 @@ fn value_at(written: &str) -> usize {
     written.find('=').map_or("-Xms".len(), |at| at + 1)
 }
 
-pub(super) const WITHOUT_EFFECT: Judgement = Judgement {
+pub(super) const WITHOUT_EFFECT: OptionRule = OptionRule {
     id: "jvm-flag-without-effect",
     summary: "A flag without effect: another option overrides it, or one that it needs is missing",
     looks_for: "`ExplicitGCInvokesConcurrent` with `DisableExplicitGC` (no explicit collection is left to run concurrently), \
@@ -294,7 +294,7 @@ fn without_effect(case: &Case) -> Vec<Finding> {
     )
 }
 
-pub(super) const OVERRIDDEN: Judgement = Judgement {
+pub(super) const OVERRIDDEN: OptionRule = OptionRule {
     id: "jvm-flag-given-twice",
     summary: "An option that a later one overrides",
     looks_for: "Flags that are set more than once. HotSpot silently uses the last one.",
@@ -344,7 +344,7 @@ fn overridden(case: &Case) -> Vec<Finding> {
     or_clear(findings, "no option is given twice")
 }
 
-pub(super) const REDUNDANT: Judgement = Judgement {
+pub(super) const REDUNDANT: OptionRule = OptionRule {
     id: "jvm-flag-is-the-default",
     summary: "A flag that repeats the default",
     looks_for: "Flags set to the default of this JDK. Defaults that the JVM chooses at startup, from the machine or the \

@@ -3,14 +3,14 @@
 use rungwise_model::check::{Finding, Grade, Line};
 
 use super::{
-    Case, Collector, Judgement, act, add, cite, clear, instead, or_clear, undecided, watch,
+    Case, Collector, OptionRule, act, add, cite, clear, instead, or_clear, undecided, watch,
     watch_all,
 };
 use crate::command_line::Given;
 use crate::release::Release;
 use crate::size::{as_flag, shown};
 
-pub(super) const HEAP_EXCEEDS_MEMORY: Judgement = Judgement {
+pub(super) const HEAP_EXCEEDS_MEMORY: OptionRule = OptionRule {
     id: "jvm-heap-exceeds-memory",
     summary: "The JVM may need more memory than is available",
     looks_for: "`-Xmx` above the memory of the machine or the limit of the control group; and `-Xmx` plus the limits of \
@@ -105,7 +105,7 @@ fn three_quarters(room: u64) -> u64 {
     (room / 4 * 3) >> 20 << 20
 }
 
-pub(super) const HEAP_PAST_32G: Judgement = Judgement {
+pub(super) const HEAP_PAST_32G: OptionRule = OptionRule {
     id: "jvm-heap-past-32g-edge",
     summary: "The heap is slightly too large for compressed object pointers",
     looks_for: "`-Xmx` of 32 GiB or more, where object pointers grow from 4 to 8 bytes. That alone takes up to about half as much \
@@ -155,7 +155,7 @@ fn heap_past_32g(case: &Case) -> Vec<Finding> {
     )]
 }
 
-pub(super) const HEAP_NOT_SET: Judgement = Judgement {
+pub(super) const HEAP_NOT_SET: OptionRule = OptionRule {
     id: "jvm-heap-not-set",
     summary: "No heap size: the JVM takes a quarter of the memory",
     looks_for: "Neither `-Xmx` nor `MaxRAMPercentage` nor `MaxRAMFraction`. The maximum heap is then a quarter of the memory, or \
@@ -202,7 +202,7 @@ fn heap_not_set(case: &Case) -> Vec<Finding> {
     }]
 }
 
-pub(super) const TOO_MANY_GC_THREADS: Judgement = Judgement {
+pub(super) const TOO_MANY_GC_THREADS: OptionRule = OptionRule {
     id: "jvm-gc-threads-exceed-cpus",
     summary: "More GC threads than CPUs",
     looks_for: "`ParallelGCThreads` or `ConcGCThreads` above the CPUs that the JVM may use. GC threads wait for each other during \

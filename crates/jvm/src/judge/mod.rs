@@ -1,6 +1,6 @@
 //! Checks of a command line: what a JVM of that release does with it, and what its owner should know.
 //!
-//! Each judgement is one entry of [`JUDGEMENTS`] and reports on every command line: findings, no findings, or what is
+//! Each judgement is one entry of [`OPTION_RULES`] and reports on every command line: findings, no findings, or what is
 //! missing to decide. How the JVM treats a flag comes from the table of its release; advice has a lower confidence and a
 //! reason.
 
@@ -17,7 +17,7 @@ mod refused;
 mod spelled;
 mod start;
 
-use rungwise_model::check::{Finding, Lack, Line, Turn};
+use rungwise_model::check::{Finding, Lack, Line, Recommendation};
 use rungwise_model::evidence::Subject;
 
 pub use collector::Collector;
@@ -44,7 +44,7 @@ pub struct Case {
 
 /// A check of every command line, with its page.
 #[derive(Debug)]
-pub struct Judgement {
+pub struct OptionRule {
     /// Names what is wrong, read aloud after "found".
     pub id: &'static str,
     /// One line.
@@ -60,7 +60,7 @@ pub struct Judgement {
     judge: fn(&Case) -> Vec<Finding>,
 }
 
-impl Judgement {
+impl OptionRule {
     /// Its page, Markdown.
     pub fn page(&self) -> String {
         format!(
@@ -71,7 +71,7 @@ impl Judgement {
 }
 
 /// All judgements, in the order in which they are reported within an outcome.
-pub const JUDGEMENTS: &[&Judgement] = &[
+pub const OPTION_RULES: &[&OptionRule] = &[
     &known::REMOVED,
     &known::UNKNOWN,
     &spelled::REFUSED,
@@ -105,7 +105,7 @@ pub const JUDGEMENTS: &[&Judgement] = &[
 pub fn judge(case: &Case) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let case = &case.as_read();
-    for judgement in JUDGEMENTS {
+    for judgement in OPTION_RULES {
         let said = (judgement.judge)(case).into_iter().map(|mut finding| {
             judgement.id.clone_into(&mut finding.rule);
             finding
@@ -246,7 +246,7 @@ fn or_clear(findings: Vec<Finding>, sentence: &str) -> Vec<Finding> {
 
 /// What to write instead of an option; `TAKE_OUT` for nothing.
 fn instead(mut finding: Finding, given: &Given, to: impl Into<String>) -> Finding {
-    finding.knobs.push(Turn {
+    finding.knobs.push(Recommendation {
         id: called(given),
         device: None,
         from: Some(given.written.clone()),
@@ -258,7 +258,7 @@ fn instead(mut finding: Finding, given: &Given, to: impl Into<String>) -> Findin
 /// An option to add.
 fn add(mut finding: Finding, option: &str) -> Finding {
     let given = Given::new(option, Origin::Line);
-    finding.knobs.push(Turn {
+    finding.knobs.push(Recommendation {
         id: called(&given),
         device: None,
         from: Some("not given".to_owned()),
@@ -279,7 +279,7 @@ pub(crate) fn outcome_of(
     rule: &str,
 ) -> (rungwise_model::check::Outcome, Vec<String>) {
     assert!(
-        JUDGEMENTS.iter().any(|judgement| judgement.id == rule),
+        OPTION_RULES.iter().any(|judgement| judgement.id == rule),
         "{rule}"
     );
     let case = Case {
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn every_judgement_has_its_own_id_and_a_full_page() {
         let mut ids = BTreeSet::new();
-        for judgement in JUDGEMENTS {
+        for judgement in OPTION_RULES {
             assert!(ids.insert(judgement.id), "{} twice", judgement.id);
             let texts = [
                 judgement.summary,
@@ -337,7 +337,7 @@ mod tests {
                     machine: Machine::default(),
                 };
                 let findings = judge(&case);
-                for judgement in JUDGEMENTS {
+                for judgement in OPTION_RULES {
                     assert!(
                         findings.iter().any(|finding| finding.rule == judgement.id),
                         "{} of {line}",

@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 
 use rungwise_model::check::{Finding, Grade, Lack};
 
-use super::{Case, Judgement, TAKE_OUT, act, clear, instead, modules, or_clear, property, refused};
+use super::{
+    Case, OptionRule, TAKE_OUT, act, clear, instead, modules, or_clear, property, refused,
+};
 use crate::command_line::{Given, Origin};
 use crate::release::Release;
 use crate::table::Kind;
@@ -26,7 +28,7 @@ const ASKED: [Release; 5] = [
 const SOURCES: &str = "`crates/jvm/data/options.txt`, tested on JDK 8, 11, 17, 21 and 25; HotSpot `share/runtime/arguments.cpp`, \
     the launcher's `libjli/java.c`.";
 
-pub(super) const REFUSED: Judgement = Judgement {
+pub(super) const REFUSED: OptionRule = OptionRule {
     id: "jvm-option-refused",
     summary: "An option that stops this JDK from starting",
     looks_for: "Options other than `-XX` flags: names that this JDK lacks (`-Xfoo`, `-xmx512m`, `--enable-previews`), launcher \
@@ -38,7 +40,7 @@ pub(super) const REFUSED: Judgement = Judgement {
     judge: refused_options,
 };
 
-pub(super) const NOT_JUDGED: Judgement = Judgement {
+pub(super) const NOT_JUDGED: OptionRule = OptionRule {
     id: "jvm-option-not-judged",
     summary: "An option whose acceptance depends on something that was not read",
     looks_for: "Agents, archives, classes, settings files and modules of the application: the JVM refuses to start if it cannot \

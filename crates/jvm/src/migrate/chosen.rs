@@ -5,7 +5,7 @@
 
 use rungwise_model::check::Grade;
 
-use super::Step;
+use super::OptionChange;
 use crate::command_line::{CommandLine, Given, Origin, Setting};
 use crate::judge::Collector;
 
@@ -35,8 +35,8 @@ fn is_its_choice(setting: &Setting, line: &CommandLine, collector: Collector) ->
 }
 
 /// They go, as one step.
-pub(super) fn step(out: Vec<String>) -> Step {
-    Step {
+pub(super) fn step(out: Vec<String>) -> OptionChange {
+    OptionChange {
         out,
         into: Vec::new(),
         why: "a log header also lists values that the JVM chose itself; these are such values, and the new JVM chooses its own \

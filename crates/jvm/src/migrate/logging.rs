@@ -2,7 +2,7 @@
 
 use rungwise_model::check::Grade;
 
-use super::Step;
+use super::OptionChange;
 use crate::command_line::{CommandLine, Given, Origin};
 use crate::release::Release;
 
@@ -79,7 +79,7 @@ pub(super) fn is_logging(given: &Given) -> bool {
 }
 
 /// All of them as one step.
-pub(super) fn step(line: &CommandLine, from: Release) -> Step {
+pub(super) fn step(line: &CommandLine, from: Release) -> OptionChange {
     let out = line.options.iter().filter(|given| is_logging(given));
     let out = out.map(|given| given.written.clone()).collect();
     let mut selections: Vec<&str> = Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn step(line: &CommandLine, from: Release) -> Step {
         why += "; the log header does not name its own file: write the name of yours instead of ";
         why += UNNAMED;
     }
-    Step {
+    OptionChange {
         out,
         into,
         why,

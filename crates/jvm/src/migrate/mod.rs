@@ -18,7 +18,7 @@ use crate::table::{Flag, Kind};
 
 /// One change of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct OptionChange {
     /// Removed options, as written.
     pub out: Vec<String>,
     /// Their replacements; empty if none are needed.
@@ -35,7 +35,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
     /// What changed.
-    pub steps: Vec<Step>,
+    pub steps: Vec<OptionChange>,
     /// The new command line.
     pub line: CommandLine,
 }
@@ -43,7 +43,7 @@ pub struct Migration {
 /// Translates the command line for the newer JDK `to`.
 pub fn migrate(line: &CommandLine, from: Release, to: Release) -> Migration {
     let context = Context::new(line, from, to);
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<OptionChange> = Vec::new();
     let mut options: Vec<Given> = Vec::new();
     let mut logged = false;
     let own = |given: &&Given| chosen::by_the_jvm(given, line, context.collector);
@@ -100,7 +100,7 @@ pub(crate) fn successor(
     given: &Given,
     from: Release,
     to: Release,
-) -> Option<Step> {
+) -> Option<OptionChange> {
     if to >= Release(9) && logging::is_logging(given) {
         return Some(logging::step(line, from));
     }
@@ -137,7 +137,7 @@ impl Context {
     }
 
     /// What becomes of an option that cannot or should not stay.
-    fn step(&self, given: &Given) -> Option<Step> {
+    fn step(&self, given: &Given) -> Option<OptionChange> {
         let flag = entry_of(self.to, given);
         let refuses = flag.and_then(|flag| {
             let setting = given.sets.first()?;
@@ -174,7 +174,7 @@ impl Context {
             (None, Some(words)) => format!("{} does not have it: {words}", self.to),
             (None, None) => format!("{} does not have it, and no replacement is known", self.to),
         };
-        Some(Step {
+        Some(OptionChange {
             out: vec![given.written.clone()],
             into: Vec::new(),
             why,
@@ -183,7 +183,7 @@ impl Context {
         })
     }
 
-    fn by_rule(&self, given: &Given) -> Option<Step> {
+    fn by_rule(&self, given: &Given) -> Option<OptionChange> {
         let mut rules = rules::of(given);
         let (rule, into) = rules.find_map(|rule| Some((rule, (rule.into)(self, given)?)))?;
         // A rule must not put back what it takes out, nor name what this JDK does not have.
@@ -192,7 +192,7 @@ impl Context {
             let known = entry_of(self.to, &new).is_some_and(Flag::is_alive);
             *option != given.written && (known || !new.is_flag())
         });
-        fits.then(|| Step {
+        fits.then(|| OptionChange {
             out: vec![given.written.clone()],
             into,
             why: rule.why.to_owned(),

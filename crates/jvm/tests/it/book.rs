@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rungwise_jvm::migrate::migrate;
-use rungwise_jvm::{Case, CommandLine, JUDGEMENTS, Machine, Release, bytes, judge};
+use rungwise_jvm::{Case, CommandLine, Machine, OPTION_RULES, Release, bytes, judge};
 use rungwise_model::check::{Finding, Outcome};
 use rungwise_testkit::casebook::{self, Book, Expectation, Expected, block, quoted};
 
@@ -66,7 +66,7 @@ fn judged(rule: &str, text: &str) -> Result<Option<String>, String> {
         let to = Release::parse(to).ok_or("there is no such JDK")?;
         return moved(&case, to, text);
     }
-    if JUDGEMENTS.iter().all(|judgement| judgement.id != rule) {
+    if OPTION_RULES.iter().all(|judgement| judgement.id != rule) {
         return Err("there is no such judgement".to_owned());
     }
     let mut said = judge(&case);
@@ -122,7 +122,7 @@ fn every_case_comes_out_as_its_casebook_says() {
 fn every_judgement_has_a_casebook_with_a_finding_a_clear_and_a_near_miss() {
     let books = casebook::books(&folder());
     let mut offenders = Vec::new();
-    for id in JUDGEMENTS.iter().map(|judgement| judgement.id) {
+    for id in OPTION_RULES.iter().map(|judgement| judgement.id) {
         let Some(book) = books.iter().find(|book| book.rule == id) else {
             offenders.push(format!("{id}: no casebook"));
             continue;

@@ -57,7 +57,7 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A thread waits for a held lock if it sleeps in futex(2) on a word whose value means contention: 2 or 3 (mutexes and \
-rwlocks of glibc, mutexes of Rust), the sign bit (musl), or a priority-inheriting lock. Waits for a condition, a \
+rwlocks of glibc, mutexes of Rust), bit 30 (readers of an RwLock of Rust), the sign bit (musl), or a priority-inheriting lock. Waits for a condition, a \
 semaphore or work are not counted; nor are locks whose waiters each sleep on their own word (Java, parking_lot). Of \
 command lines, only the activity of PostgreSQL client backends is kept: waiting, idle or busy. Processes other than \
 the judged one and its children are read once, at the end of the window, if one of their sockets waits for them or \

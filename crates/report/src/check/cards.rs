@@ -1,6 +1,6 @@
 //! Findings as cards. Where a rule reports many subjects, the card shows the first and lists the others below it.
 
-use rungwise_model::check::{CheckReport, Estimate, Finding, Grade, Outcome, Turn};
+use rungwise_model::check::{CheckReport, Estimate, Finding, Grade, Outcome, Recommendation};
 
 use crate::block::{Card, Mark, Tone, Turning};
 use crate::numbers;
@@ -91,7 +91,7 @@ pub(crate) fn grade(grade: Grade) -> &'static str {
     }
 }
 
-fn turning(turn: &Turn) -> Turning {
+fn turning(turn: &Recommendation) -> Turning {
     let knob = match &turn.device {
         Some(device) => format!("{} of {device}", turn.id),
         None => turn.id.clone(),
@@ -123,12 +123,12 @@ fn once(from: &str) -> String {
 }
 
 /// What to write in the place of an option of a JVM (`-Xmx`), which is no knob of this host.
-fn option(turn: &Turn) -> Option<String> {
+fn option(turn: &Recommendation) -> Option<String> {
     turn.to.clone().filter(|_| turn.id.starts_with('-'))
 }
 
 /// What shows the change without making it; an option of a JVM is not changed by us.
-pub(crate) fn command(turn: &Turn) -> Option<String> {
+pub(crate) fn command(turn: &Recommendation) -> Option<String> {
     if turn.id.starts_with('-') {
         return None;
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_option_of_a_jvm_is_written_and_no_knob_is_planned() {
-        let turn = Turn {
+        let turn = Recommendation {
             id: "-Xmx".to_owned(),
             device: None,
             from: Some("-Xmx32g".to_owned()),
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_wish_reaches_the_shell_as_one_word() {
-        let turn = |to: &str| Turn {
+        let turn = |to: &str| Recommendation {
             id: "net.rps_cpus".to_owned(),
             device: Some("eth0".to_owned()),
             from: None,

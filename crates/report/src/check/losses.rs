@@ -7,7 +7,7 @@ use rungwise_model::keys;
 use super::data::Named;
 use super::look::{number, words};
 use super::section;
-use crate::block::{Block, Cell, Chart, Column, Loss, Plot, Step, Steps, Table};
+use crate::block::{Block, Cell, Chart, Column, Loss, PathStage, PathStages, Plot, Table};
 use crate::numbers;
 
 /// A station: its name, what is counted there, the counters that add up to its loss.
@@ -105,7 +105,7 @@ pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
 
 /// The stations with what each lost.
 fn way(evidence: &Evidence) -> Chart {
-    let mut steps: Vec<Step> = STATIONS
+    let mut steps: Vec<PathStage> = STATIONS
         .iter()
         .map(|station| step(evidence, station))
         .collect();
@@ -135,12 +135,12 @@ fn way(evidence: &Evidence) -> Chart {
         id: "loss-ladder",
         title,
         note: "From the wire to the application; the last stage is transmit.".to_owned(),
-        plot: Plot::Steps(Steps { quantity, steps }),
+        plot: Plot::PathStages(PathStages { quantity, steps }),
         data,
     }
 }
 
-fn step(evidence: &Evidence, station: &Station) -> Step {
+fn step(evidence: &Evidence, station: &Station) -> PathStage {
     let mut sum = 0.0;
     let mut known = 0;
     let mut notes = Vec::new();
@@ -170,7 +170,7 @@ fn step(evidence: &Evidence, station: &Station) -> Step {
                 .map(|(id, why)| format!("excludes {id}: {why}")),
         );
     }
-    Step {
+    PathStage {
         title: station.title.to_owned(),
         counts: station.counts.to_owned(),
         loss,
@@ -179,7 +179,7 @@ fn step(evidence: &Evidence, station: &Station) -> Step {
 }
 
 /// What rules drop: the kernel has no counter of it, but a reason of its own, and tells that of the whole machine.
-fn filter(evidence: &Evidence) -> Step {
+fn filter(evidence: &Evidence) -> PathStage {
     const REASON: &str = "NETFILTER_DROP";
     let host = Subject::host();
     let loss = match evidence.words(&keys::DROP_REASONS, &host) {
@@ -209,7 +209,7 @@ fn filter(evidence: &Evidence) -> Step {
             }
         }
     };
-    Step {
+    PathStage {
         title: "Packet filter".to_owned(),
         counts: "dropped by a rule, in all network namespaces (reason NETFILTER_DROP)".to_owned(),
         note: match loss {
@@ -235,7 +235,7 @@ fn largest(all: &[(&Subject, rungwise_model::evidence::Quantity<'_>)]) -> Option
     told.then(|| format!("most at {subject}: {}", numbers::rate(most.value)))
 }
 
-fn application(evidence: &Evidence) -> Step {
+fn application(evidence: &Evidence) -> PathStage {
     let fullest = QUEUES
         .iter()
         .filter_map(|(key, name)| {
@@ -255,7 +255,7 @@ fn application(evidence: &Evidence) -> Step {
             (Loss::Unknown(missing.why.reason), String::new())
         }
     };
-    Step {
+    PathStage {
         title: "Application".to_owned(),
         counts: "fullest queue waiting for a process".to_owned(),
         loss,
@@ -282,7 +282,7 @@ fn accept_queue(evidence: &Evidence) -> Option<(f64, String)> {
 }
 
 /// `unknown` stations are unknown, or only a part of them is.
-fn title(steps: &[Step], unknown: usize) -> String {
+fn title(steps: &[PathStage], unknown: usize) -> String {
     let most = steps
         .iter()
         .filter_map(|step| match step.loss {
@@ -302,7 +302,7 @@ fn title(steps: &[Step], unknown: usize) -> String {
     }
 }
 
-fn data(steps: &[Step]) -> Table {
+fn data(steps: &[PathStage]) -> Table {
     let rows = steps
         .iter()
         .map(|step| {
@@ -330,7 +330,7 @@ fn data(steps: &[Step]) -> Table {
     Table {
         caption: "Packets lost at each stage".to_owned(),
         columns: vec![
-            Column::words("Stage", "title").unit(Unit::Text),
+            Column::words("PathStage", "title").unit(Unit::Text),
             Column::words("Counted", "counts").unit(Unit::Text),
             Column::number("Rate", "lost_per_s").unit(Unit::PerSecond),
             Column::number("In the window", "lost").unit(Unit::Count),
@@ -411,12 +411,12 @@ mod tests {
 
     use super::*;
 
-    fn loss<'a>(steps: &'a [Step], title: &str) -> &'a Loss {
+    fn loss<'a>(steps: &'a [PathStage], title: &str) -> &'a Loss {
         let step = steps.iter().find(|step| step.title == title);
         &step.expect("the station is there").loss
     }
 
-    fn steps(evidence: &Evidence) -> Vec<Step> {
+    fn steps(evidence: &Evidence) -> Vec<PathStage> {
         STATIONS
             .iter()
             .map(|station| step(evidence, station))
@@ -477,7 +477,7 @@ mod tests {
         let none = filter(&Evidence::over(10.0));
         assert!(matches!(none.loss, Loss::Unknown(_)), "{none:?}");
         let way = way(&Evidence::over(10.0));
-        let Plot::Steps(Steps { steps, .. }) = way.plot else {
+        let Plot::PathStages(PathStages { steps, .. }) = way.plot else {
             panic!("{way:?}");
         };
         assert_eq!(steps[4].title, "Packet filter");

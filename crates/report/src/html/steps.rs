@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use crate::block::{Loss, NEARLY_FULL, Step, Steps};
+use crate::block::{Loss, NEARLY_FULL, PathStage, PathStages};
 use crate::numbers;
 
-pub(super) fn draw(plot: &Steps, title: &str) -> Markup {
+pub(super) fn draw(plot: &PathStages, title: &str) -> Markup {
     let most = plot
         .steps
         .iter()
@@ -22,7 +22,7 @@ pub(super) fn draw(plot: &Steps, title: &str) -> Markup {
     }
 }
 
-fn station(step: &Step, most: f64) -> Markup {
+fn station(step: &PathStage, most: f64) -> Markup {
     let (class, symbol) = match step.loss {
         Loss::None => ("good", "✓"),
         Loss::Some { .. } => ("bad", "✗"),

@@ -19,7 +19,7 @@ pub(crate) fn draw(plot: &Plot, width: usize, paint: Paint) -> Vec<String> {
         Plot::Dots(plot) => dots(plot, width, paint),
         Plot::Bars(plot) => bars(plot, width, paint),
         Plot::Map(plot) => map::draw(plot, width, paint),
-        Plot::Steps(plot) => steps::draw(plot, width, paint),
+        Plot::PathStages(plot) => steps::draw(plot, width, paint),
         Plot::Columns(plot) => columns::draw(plot, width, paint),
         Plot::Layers(plot) => layers::draw(plot, width, paint),
     }

@@ -1,10 +1,10 @@
 //! Stages of a path, one line each: the loss there, or why it is unknown.
 
 use super::text::{Paint, clean, pad, width_of, wrap};
-use crate::block::{Loss, NEARLY_FULL, Steps, Tone};
+use crate::block::{Loss, NEARLY_FULL, PathStages, Tone};
 use crate::numbers;
 
-pub(super) fn draw(plot: &Steps, width: usize, paint: Paint) -> Vec<String> {
+pub(super) fn draw(plot: &PathStages, width: usize, paint: Paint) -> Vec<String> {
     let titles = plot
         .steps
         .iter()

@@ -271,13 +271,115 @@ fn pictures_of_a_collector_as_markdown() {
     insta::assert_snapshot!(markdown::render(&pictures(run())));
 }
 
+/// The figures of a page, by id.
+fn figures(page: &str) -> Vec<(&str, &str)> {
+    let figures = page.split("<figure id=\"").skip(1);
+    figures
+        .filter_map(|rest| rest.split_once("</figure>")?.0.split_once('"'))
+        .collect()
+}
+
+/// Text between two others.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let rest = text.split_once(before).map_or("", |(_, rest)| rest);
+    rest.split_once(after).map_or("", |(found, _)| found)
+}
+
 #[test]
-fn pictures_of_a_collector_as_svg() {
+fn every_figure_has_a_name_for_who_cannot_see_it_a_table_and_its_data() {
     let page = html::page("gc.log", &pictures(run()));
-    // The figures alone, without the style that all pages share; one tag a line.
-    let from = page.find("<figure").expect("figures");
-    let to = page.rfind("</figure>").expect("figures end");
-    insta::assert_snapshot!(page[from..to].replace("><", ">\n<"));
+    let figures = figures(&page);
+    let ids: Vec<&str> = figures.iter().map(|(id, _)| *id).collect();
+    assert_eq!(
+        ids,
+        [
+            "gc-pauses-over-time",
+            "gc-pauses-made-of",
+            "gc-heap-over-time",
+            "gc-generations-over-time",
+            "gc-allocation-over-time",
+            "gc-concurrent-over-time",
+            "gc-stops-over-time",
+            "gc-cpu-over-time",
+            "gc-pause-histogram",
+            "gc-causes",
+            "gc-ages",
+            "gc-safepoints",
+        ]
+    );
+    for (id, figure) in figures {
+        let title = between(figure, "<h3>", "</h3>");
+        assert!(!title.is_empty(), "{id}");
+        let rows = between(figure, "<tbody>", "</tbody>")
+            .matches("<tr")
+            .count();
+        assert!(rows > 0, "{id} has no table");
+        let data = between(figure, &format!("download=\"{id}.csv\" href=\""), "\"");
+        // A line for each row, and one of names.
+        assert_eq!(data.matches("%0D%0A").count(), rows + 1, "{id}");
+        // Bars are a group, and each has its own name.
+        if figure.contains("role=\"group\"") {
+            let label = between(figure, "role=\"group\" aria-label=\"", "\"");
+            assert_eq!(label, title, "{id}");
+            let bars = figure.split("role=\"img\">").skip(1);
+            assert!(bars.clone().count() > 0 && bars.clone().all(|bar| bar.starts_with("<title>")));
+            continue;
+        }
+        let named = between(figure, &format!("<title id=\"{id}-t\">"), "</title>");
+        assert_eq!(named, title, "{id}");
+        let described = between(figure, &format!("<desc id=\"{id}-d\">"), "</desc>");
+        assert!(!described.is_empty(), "{id}");
+        let label = format!("role=\"img\" aria-labelledby=\"{id}-t {id}-d\"");
+        assert!(figure.contains(&label), "{id}");
+    }
+}
+
+#[test]
+fn no_part_of_a_figure_lies_outside_of_it() {
+    let page = html::page("gc.log", &pictures(run()));
+    for (id, figure) in figures(&page) {
+        for wrong in ["NaN", "inf\"", "inf%"] {
+            assert!(!figure.contains(wrong), "{id} contains {wrong}");
+        }
+        let mut seen = 0;
+        for name in ["x", "x1", "x2", "width"] {
+            for rest in figure.split(&format!(" {name}=\"")).skip(1) {
+                let value = rest.split('"').next().unwrap_or_default();
+                let Some(percent) = value.strip_suffix('%') else {
+                    continue;
+                };
+                let percent: f64 = percent.parse().expect("a number");
+                assert!((0.0..=100.0).contains(&percent), "{id}: {name}={value}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 0, "{id} has no axis");
+    }
+}
+
+#[test]
+fn a_mark_stands_where_its_time_and_its_value_are() {
+    let page = html::page("gc.log", &pictures(run()));
+    let figures = figures(&page);
+    let figure = |wanted: &str| figures.iter().find(|(id, _)| *id == wanted).unwrap().1;
+    // From 10 to 200 ms, logarithmic, in thousandths from the top; ten seconds in hundred thousandths.
+    let at = |second: f64, ms: f64| {
+        let height = (ms / 10.0_f64).ln() / 20.0_f64.ln();
+        format!(
+            "M{:.0} {:.0}h.1",
+            (second - 4000.0) * 10_000.0,
+            1000.0 * (1.0 - height)
+        )
+    };
+    let young = [(4001.0, 10.0), (4004.0, 20.0), (4007.0, 30.0)];
+    let young: String = young.map(|(second, ms)| at(second, ms)).concat();
+    let pauses = figure("gc-pauses-over-time");
+    assert!(pauses.contains(&format!("d=\"{young}\"")), "{young}");
+    let full = at(4009.0, 200.0);
+    assert!(pauses.contains(&format!("d=\"{full}\"")), "{full}");
+    // The live set after the full collection: 90 MiB of 1024, from zero.
+    let live = format!("M90000 {:.0}h.1", 1000.0 * (1.0 - 90.0 / 1024.0));
+    assert!(figure("gc-heap-over-time").contains(&live), "{live}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{cite_members, who};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const INSIDE: Threshold = Threshold {
     name: "processes in a frozen group",
@@ -41,6 +41,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[INSIDE, ALWAYS, LITTLE],
     knobs: &["cpu.cgroup_freezer"],
+    measure: Some(Measure::more(&keys::CGROUP_FROZEN)),
     doc: Doc {
         looks_for: "A control group that is frozen and contains processes; one that is frozen in less than 1 % of the samples is watched.",
         hurts: "No thread of the group runs. Connections are still accepted by the kernel until the listen queue is full, \

@@ -11,7 +11,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{cite_members, who};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const USED: Threshold = Threshold {
     name: "used share of the limit",
@@ -67,6 +67,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[USED, HALF, MOST, IDLE, WAITING, STUCK],
     knobs: &[],
+    measure: Some(Measure::more(&keys::CGROUP_IO_USED)),
     doc: Doc {
         looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
             blkio.throttle), and more than half of that in every part of the window, while tasks wait for a disk in more than 5 % of the time; \

@@ -11,7 +11,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::{cite_members, who};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const HITS: Threshold = Threshold {
     name: "times that the limit was hit, per second",
@@ -49,6 +49,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[HITS, AGAIN, WAITING],
     knobs: &["mem.cgroup_limit"],
+    measure: Some(Measure::more(&keys::MEMORY_CGROUP_RECLAIM)),
     doc: Doc {
         looks_for: "A control group in which the kernel killed a process for lack of memory in the window; or one that hits its \
             memory limit more than once a second and either rereads more than 50 pages a second, or waits for memory in more than \

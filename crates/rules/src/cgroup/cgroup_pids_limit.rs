@@ -8,7 +8,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{cite_members, who};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const REFUSED: Threshold = Threshold {
     name: "threads and processes refused in the window",
@@ -36,6 +36,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[REFUSED, NEAR],
     knobs: &["proc.cgroup_pids"],
+    measure: Some(Measure::more(&keys::CGROUP_PIDS_REFUSED)),
     doc: Doc {
         looks_for: "A control group to which the kernel refused a thread or process in the window (act), or that uses more than \
             90 % of its limit (watch).",

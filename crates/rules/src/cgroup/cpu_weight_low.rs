@@ -8,7 +8,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{cite_members, who};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WEIGHT: Threshold = Threshold {
     name: "weight as a share of the default",
@@ -50,6 +50,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WEIGHT, WAITS, SOME, FELT],
     knobs: &["cpu.cgroup_weight"],
+    measure: Some(Measure::more(&keys::CGROUP_CPU_WAIT)),
     doc: Doc {
         looks_for: "A control group with less than half of the default CPU weight, in which a process (in version 2 any task) waits for a \
             CPU in more than 20 % of most parts of the window, or in more than 2 % and for more than half as long as it runs.",

@@ -10,7 +10,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::group;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const PERIODS: Threshold = Threshold {
     name: "throttled share of the periods",
@@ -51,6 +51,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[PERIODS, HEAVY, FULL, LITTLE],
     knobs: &["cpu.cfs_quota", "jvm.active_cpus"],
+    measure: Some(Measure::more(&keys::CGROUP_THROTTLED)),
     doc: Doc {
         looks_for: "A control group with a quota that was throttled in more than 1 % of its periods, in every part of the \
             window. Where it was stopped in at most 10 % of the periods and for less than 1 % of the time, it is only watched.",

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject, Words};
 use rungwise_model::{keys, load};
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const BUSY: Threshold = Threshold {
     name: "share of the window in which the generator's threads ran or waited for a CPU",
@@ -55,6 +55,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[BUSY, SERVER, ROOM, DROPS, LATE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::CLIENT_BUSY)),
     doc: Doc {
         looks_for: "The load generator's report shows threads that never waited for a reply (95 % of the window) while the \
             service and the machine had room, more than 0.1 % of the replies dropped at its own sockets, or more than 1 % of \

@@ -38,6 +38,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WORKS],
     knobs: &[],
+    measure: None,
     doc: Doc {
         looks_for: "A clock source that cannot be read without a system call, on CPUs that are more than 10 % busy.",
         hurts: "Services read the clock several times per request: for logs, timeouts and metrics. Each read takes up to a \

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const DEEP: Threshold = Threshold {
     name: "share of the window in deep idle states",
@@ -32,6 +32,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[DEEP, FALLS],
     knobs: &["cpu.dma_latency", "cmdline.cstate"],
+    measure: Some(Measure::more(&keys::LATENCY_LOW_LOAD)),
     doc: Doc {
         looks_for: "CPUs that spend more than 10 % of the window in idle states with an exit latency above 10 us, and a median \
             latency that falls by a tenth or more when the load rises.",

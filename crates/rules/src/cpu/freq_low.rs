@@ -9,7 +9,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WORKS: Threshold = Threshold {
     name: "busy share above which a CPU counts",
@@ -41,6 +41,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WORKS, LOW, HELD_DOWN],
     knobs: &["cpu.governor", "cpu.epp", "bios.power_policy"],
+    measure: Some(Measure::less(&keys::CPU_FREQUENCY)),
     doc: Doc {
         looks_for: "CPUs above 70 % busy in every part of the window that run below 70 % of their highest frequency. Under a \
             power-saving governor, below 95 % is watched.",

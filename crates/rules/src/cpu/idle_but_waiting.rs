@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const IDLE: Threshold = Threshold {
     name: "mean busy share of the CPUs below which they count as idle",
@@ -57,6 +57,7 @@ pub(crate) static RULE: Rule = Rule {
         "rpc.threads",
         "rpc.connections",
     ],
+    measure: Some(Measure::more(&keys::JVM_LOCK_WAITING)),
     doc: Doc {
         looks_for: "CPUs below 50 % busy, threads that wait neither for a CPU (run delay below 5 %) nor for a disk, and more than \
             20 % of the live business threads waiting for a lock.",

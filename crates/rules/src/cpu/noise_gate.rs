@@ -9,7 +9,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
 const WAITING: Threshold = Threshold {
     name: "share of time in which some task waits for a CPU",
@@ -59,6 +59,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WAITING, STOLEN, VARIES, WORKS, FOREIGN],
     knobs: &[],
+    measure: Some(Measure::more(&keys::PSI_CPU_SOME)),
     doc: Doc {
         looks_for: "Steal time above 2 %; or tasks that wait for a CPU in more than 20 % of the time, or a busy share that varies \
             by more than 5 % of its mean, while processes that have no connection take more than 12 % of all CPUs.",

@@ -9,7 +9,7 @@ use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::group;
-use crate::{Doc, Judgement, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
 const WAITS: Threshold = Threshold {
     name: "share of the window spent waiting for a CPU",
@@ -60,6 +60,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WAITS, FULL, STOLEN, THROTTLED, SOFTIRQ],
     knobs: &["cpu.pin_threads", "net.irq_affinity", "virt.vcpu_pin"],
+    measure: Some(Measure::more(&keys::SCHED_RUN_DELAY)),
     doc: Doc {
         looks_for: "A thread of the judged process that waited for a CPU in more than 10 % of every part of the window. \
             Without a process: some task of the machine waiting in more than 10 % of the time.",

@@ -8,7 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
 const TRAFFIC: Threshold = Threshold {
     name: "datagrams received per second",
@@ -61,6 +61,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[TRAFFIC, READER, REMOTE, MOVES, FULL, WORKS],
     knobs: &["cpu.pin_threads", "net.rfs"],
+    measure: Some(Measure::more(&keys::SCHED_REMOTE_SOFTIRQ)),
     doc: Doc {
         looks_for: "Threads of a process with a UDP port that use at least 5 % of a CPU, and in more than half of the \
             samples were on a CPU that receives no packets, or migrated more than 100 times per second.",

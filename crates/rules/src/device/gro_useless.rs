@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples under GRO",
@@ -44,6 +44,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, UDP, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.gro"],
+    measure: Some(Measure::more(&keys::STACK_GRO)),
     doc: Doc {
         looks_for: "More than 3 % of busy samples under dev_gro_receive where more than 95 % of the packets are UDP.",
         hurts: "Work per packet that never pays.",

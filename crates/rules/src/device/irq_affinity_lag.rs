@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use super::irqs;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SILENT: Threshold = Threshold {
     name: "interrupts per second",
@@ -29,10 +29,11 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SILENT],
     knobs: &["net.irq_affinity"],
+    measure: Some(Measure::more(&keys::IRQ_RATE)),
     doc: Doc {
         looks_for: "An interrupt of a network device that is still bound outside its affinity and did not fire in \
                     the window.",
-        hurts: "Nothing by itself. But a measurement taken now shows the old placement.",
+        hurts: "Nothing directly. But a measurement taken now shows the old placement.",
         todo: "Send traffic through the queue, then look again; judge a new affinity only after an interrupt.",
         wrong: "It does not look at interrupts that fired: those go where the kernel bound them.",
         sources: "kernel/irq/migration.c (Linux 6.18); measured: after a write of CPU 1 smp_affinity_list read 1 and \

@@ -32,6 +32,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[MOVED],
     knobs: &["net.irqbalance_stop"],
+    measure: None,
     doc: Doc {
         looks_for: "An open journal whose interrupt affinity differs from the one that is there.",
         hurts: "The placement that was measured is not the one in force.",

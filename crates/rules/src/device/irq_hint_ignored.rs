@@ -11,7 +11,7 @@ use rungwise_model::keys;
 
 use super::irqs::{self, Irq};
 use crate::net::spread;
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const MORE: Threshold = Threshold {
     name: "CPUs that the hints would use, against those in use",
@@ -58,6 +58,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[MORE, PRESSED, FIRES],
     knobs: &["net.affinity_hint", "net.irqbalance_stop", "sock.reuseport"],
+    measure: Some(Measure::more(&keys::CPU_SOFTIRQ)),
     doc: Doc {
         looks_for: "Interrupts of a device whose hints name more than 1.5 times the CPUs that they go to.",
         hurts: "Queues share CPUs although the driver dealt them over more.",

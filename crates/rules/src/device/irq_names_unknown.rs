@@ -23,6 +23,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[&keys::DEVICE_DRIVER, &keys::DEVICE_UP, &keys::IRQ_UNMATCHED],
     thresholds: &[UNMATCHED],
     knobs: &["net.irq_affinity"],
+    measure: None,
     doc: Doc {
         looks_for: "A hardware device that is up and to which no row of /proc/interrupts could be matched, by name or \
                     by the msi_irqs of its bus device.",
@@ -67,7 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         .collect();
     if findings.is_empty() {
         return Ok(vec![Finding::clear(format!(
-            "every hardware device that is up has interrupts that are known ({all} looked at)"
+            "the interrupts of every hardware device that is up are known ({all} checked)"
         ))]);
     }
     Ok(findings)

@@ -14,7 +14,7 @@ use rungwise_stats::interval::median;
 use super::irqs::{self, Irq};
 use super::rps_needed;
 use crate::net::spread;
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 pub(super) const SHARE: Threshold = Threshold {
     name: "NET_RX of one CPU",
@@ -87,6 +87,7 @@ pub(crate) static RULE: Rule = Rule {
         "virt.multiqueue",
         "sock.reuseport",
     ],
+    measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_SHARE)),
     doc: Doc {
         looks_for: "One CPU with more than 60 % of the NET_RX soft interrupts and more than 50 % of its time in \
                     softirq, in each third of the window, while the median of the other CPUs is below 10 %. Or receive \
@@ -97,10 +98,10 @@ pub(crate) static RULE: Rule = Rule {
         todo: "More queues, if the driver offers them: they come with interrupts of their own, so look where these went \
                before placing any. The interrupts of the queues on different CPUs; receive steering where there is one \
                queue only; in a guest, ask for a network device with several queues. A UDP service with one socket needs \
-               SO_REUSEPORT before any of it: else the CPUs contend for the socket's lock.",
+               SO_REUSEPORT first: otherwise the CPUs contend for the socket's lock.",
         wrong: "Busy polling moves the work into the process, where it is not seen here. Managed interrupts (NVMe \
                 style, some NICs) refuse to be moved (EIO). Traffic over loopback or a veth without NAPI runs on \
-                the CPU of its sender: it is told apart by packets that no interrupting device delivered. From a \
+                the CPU of its sender: it is recognised by packets that no interrupting device delivered. From a \
                 network namespace the interrupts of the host's cards cannot be identified: where all devices are virtual and \
                 their packets are those of the CPU, nothing in the namespace is at fault, and the host may still be.",
         sources: "Documentation/networking/scaling.rst (Linux); Terway issue 90; redpanda issue 10444; a bank's \

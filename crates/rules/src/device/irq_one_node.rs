@@ -11,7 +11,7 @@ use rungwise_model::keys;
 
 use super::irqs;
 use crate::net::spread;
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const SHARE: Threshold = Threshold {
     name: "NET_RX of one node",
@@ -65,6 +65,7 @@ pub(crate) static RULE: Rule = Rule {
         "net.irqbalance_stop",
         "sock.reuseport",
     ],
+    measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_NODE_SHARE)),
     doc: Doc {
         looks_for: "More than 90 % of NET_RX on one of several nodes, more than 40 % of that node's time in softirq, \
                     its CPUs more than 80 % busy, and the interrupts of the devices on that node.",
@@ -72,7 +73,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "Follow the driver's hints where they name both nodes, or deal the queues over all CPUs; keep the \
                balancer from putting them back.",
         wrong: "While the node has idle CPUs, near the device is the right place. NET_RX of receive steering, veth and \
-                loopback is no matter of interrupts; the interrupts themselves have to be on the node. While \
+                loopback does not involve interrupts; the interrupts themselves have to be on the node. While \
                 udp-socket-lock holds, spreading makes it worse (reference case: 270 k to 17 k transactions/s), and it \
                 is only worth watching.",
         sources: "The reference case (20 cores on two nodes, 82599ES, irqbalance): interrupts on CPUs 0-4 and 10-14 \

@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::irqs;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RATE: Threshold = Threshold {
     name: "interrupts of one queue per second",
@@ -43,12 +43,13 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[RATE, PACKETS, SHORT],
     knobs: &["net.coalesce", "net.napi_defer", "net.busy_poll"],
+    measure: Some(Measure::more(&keys::IRQ_RATE)),
     doc: Doc {
         looks_for: "More than 20,000 interrupts/s on one queue with fewer than 4 packets each.",
         hurts: "The CPU enters and leaves the interrupt more than it takes packets.",
         todo: "Adaptive moderation in the device, or deferred interrupts (net.napi_defer); busy polling where a CPU \
                can be spared.",
-        wrong: "Low latency wants it so. It is asked for only where the CPU that takes the interrupts is more than \
+        wrong: "A low-latency service wants this. Moderation is recommended only where the CPU that takes the interrupts is more than \
                 80 % busy; otherwise it is only worth watching.",
         sources: "oeAware net_hirq_analysis; Linux commit 6f8b12d661d0 (re-arming the interrupt cost about 20 % on a \
                   100G device with more than 32 queues).",

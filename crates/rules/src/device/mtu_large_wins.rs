@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const SIZE: Threshold = Threshold {
     name: "mean bytes per packet, as a share of the MTU",
@@ -53,13 +53,14 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SIZE, SMALL, USE, SOFTIRQ, TRAFFIC],
     knobs: &["net.mtu"],
+    measure: Some(Measure::more(&keys::CPU_SOFTIRQ)),
     doc: Doc {
         looks_for: "A hardware device with MTU 1500, at least 1,000 packets/s of more than 1300 bytes on average, and a \
                     link above 60 % or a CPU above 30 % softirq.",
         hurts: "The stack and the interrupts work per packet.",
         todo: "MTU 9000 on a closed network.",
         wrong: "Every hop has to take part, which cannot be seen from here, so it is never more than worth watching. GRO \
-                and TSO already hide most of it from the host: with GRO on and softirq below 30 % nothing is said.",
+                and TSO already hide most of it from the host: with GRO on and softirq below 30 %, the rule reports nothing.",
         sources: "The bank's write-up (no figure); Documentation/networking/segmentation-offloads.rst (Linux).",
     },
     judge,

@@ -10,7 +10,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "fragments, as a share of all packets",
@@ -48,13 +48,14 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, LOST, HARM],
     knobs: &["net.mtu", "net.ipfrag"],
+    measure: Some(Measure::more(&keys::IP_FRAGMENTS_SHARE)),
     doc: Doc {
         looks_for: "More than 0.1 % of packets made of or cut into fragments. It acts where one datagram of twenty cannot be joined, where probes \
                     of the path fail, or where packets are forwarded between links of different MTU.",
         hurts: "A datagram is lost with any of its fragments; joining them needs memory and one CPU; RSS sends \
                 fragments and whole packets to different queues.",
         todo: "The same MTU on both ends and all links between. Where probes of a path fail, tcp_mtu_probing is on already, so \
-               it is not asked for.",
+               the change is not recommended.",
         wrong: "Datagrams larger than the MTU are cut by design (NFS, DNS, media): without a failed probe or forwarding \
                 between links of different MTU it is only worth watching. The MTU of the other end is not visible.",
         sources: "The bank's write-up on MTU 9000; Documentation/networking/ip-sysctl.rst (Linux).",

@@ -8,7 +8,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use crate::net::spread;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "packets lost in the ring",
@@ -58,13 +58,14 @@ pub(crate) static RULE: Rule = Rule {
         "net.coalesce",
         "sock.reuseport",
     ],
+    measure: Some(Measure::more(&keys::DEVICE_MISSED_SHARE)),
     doc: Doc {
         looks_for: "More than 0.01 % of the packets of a device lost for lack of a receive buffer, and at least ten.",
         hurts: "Lost datagrams, retransmitted segments, and both look like a slow peer.",
         todo: "A larger ring holds longer bursts. Where it is lost all the time, the CPUs of the queues are too slow: \
                spread the interrupts, for a UDP service with one socket only after SO_REUSEPORT. Moderation that waits too \
                long fills a small ring.",
-        wrong: "rx_dropped is not used: it also counts frames of unknown protocols and VLANs that nobody wanted. A \
+        wrong: "rx_dropped is not used: it also counts frames of unknown protocols and VLANs that no program uses. A \
                 single burst gives the same count as a steady loss; which of the two it was is said where the parts of the \
                 window are known.",
         sources: "RHEL 7 performance guide 9.3.2; netdata's alarms on network devices.",

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const DROPPED: Threshold = Threshold {
     name: "packets dropped by the queueing disciplines of a device, as a share of those handed to them",
@@ -60,6 +60,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[DROPPED, MANAGED, RATE, WAITING, HELD],
     knobs: &[],
+    measure: Some(Measure::more(&keys::QDISC_DROPPED_SHARE)),
     doc: Doc {
         looks_for: "A device whose queueing disciplines drop more than 0.1 % of the packets, or hold packets back (overlimits) while \
             packets wait at most looks. Packets that are held back and wait at no look are watched.",

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const PER_IRQ: Threshold = Threshold {
     name: "NET_RX soft interrupts per hard interrupt",
@@ -39,12 +39,13 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[PER_IRQ, WOKEN],
     knobs: &["net.rps_cpus"],
+    measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_PER_IRQ)),
     doc: Doc {
         looks_for: "A hardware device with RPS masks and at least one receive queue per CPU, more than 1.3 NET_RX soft \
                     interrupts per hard interrupt, and more than 1,000 wake-ups of other CPUs per second.",
         hurts: "Each packet is queued twice and moves between caches, and the CPUs interrupt each other.",
         todo: "RPS off on that device.",
-        wrong: "Receive flow steering (RFS) needs the masks: with a flow table this rule is silent. So it is where the \
+        wrong: "Receive flow steering (RFS) needs the masks: with a flow table this rule reports nothing. The same holds where the \
                 RSS table names fewer queues than there are CPUs: steering reaches the others. \
                 Where the table cannot be read it is watched only.",
         sources: "redpanda pull request 27680 (1.6 to 1 soft interrupts per interrupt, softirq time halved); OpenShift \

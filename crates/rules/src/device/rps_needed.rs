@@ -11,7 +11,7 @@ use rungwise_model::keys;
 
 use super::irq_one_cpu::{self, Cause};
 use crate::net::{ports, spread, udp_socket_lock};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const QUEUES: Threshold = Threshold {
     name: "receive queues per CPU",
@@ -58,6 +58,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[QUEUES, SHORT, spread::UDP],
     knobs: &["sock.reuseport", "net.rps_cpus", "net.rfs"],
+    measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_SHARE)),
     doc: Doc {
         looks_for: "A device with at most half as many receive queues as the machine has CPUs, no RPS mask, and one \
                     CPU that takes the packets (irq-one-cpu).",
@@ -65,7 +66,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "RPS on the device; RFS where many flows are read by threads on other CPUs. A UDP service with one \
                socket needs SO_REUSEPORT first: without it, RPS makes the CPUs contend for the socket's lock.",
         wrong: "Where that CPU still has time, spreading brings nothing: below 80 % it is only worth watching. While \
-                udp-socket-lock holds, RPS makes it worse, and this rule is silent.",
+                udp-socket-lock holds, RPS makes it worse, and this rule reports nothing.",
         sources: "Documentation/networking/scaling.rst (Linux); the reference case (20 cores, 82599ES, Linux 4.6.3): \
                   270 k transactions/s, 17 k with RPS, 2,540 k with RPS and SO_REUSEPORT; a bank's guest: spread, no \
                   gain.",

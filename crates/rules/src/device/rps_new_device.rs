@@ -42,6 +42,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[MASKED, spread::UDP],
     knobs: &["net.rps_cpus", "net.rps_default_mask", "sock.reuseport"],
+    measure: None,
     doc: Doc {
         looks_for: "A device that is up and has no RPS mask, while an older device of the same kind and driver has one.",
         hurts: "Packets of the new device are not steered; this goes unnoticed until it carries the load.",
@@ -74,7 +75,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         findings.push(Finding::clear(format!(
-            "no device lacks the receive steering of an older sibling ({} looked at)",
+            "no device lacks the receive steering of an older sibling ({} checked)",
             devices.len()
         )));
     }

@@ -10,7 +10,7 @@ use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::spread;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SKEW: Threshold = Threshold {
     name: "packets of the largest queue, against the mean",
@@ -69,6 +69,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SKEW, FLOWS, ELEPHANT, TRAFFIC, UDP, spread::UDP],
     knobs: &["net.rss_hash_fields", "net.rps_cpus", "sock.reuseport"],
+    measure: Some(Measure::more(&keys::QUEUE_SHARE)),
     doc: Doc {
         looks_for: "A receive queue with more than three times the mean packets of its device's queues, while more than \
                     100 flows are known.",

@@ -9,7 +9,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject, Words};
 use rungwise_model::keys;
 
 use crate::net::spread;
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const ALIVE: Threshold = Threshold {
     name: "packets of a queue that counts as used, as a share of the device's",
@@ -75,6 +75,7 @@ pub(crate) static RULE: Rule = Rule {
         "bios.nic_queues",
         "sock.reuseport",
     ],
+    measure: Some(Measure::less(&keys::RSS_TABLE_QUEUES)),
     doc: Doc {
         looks_for: "A device whose indirection table names fewer queues than are in use. Queues without packets, with \
                     at least 4 flows per queue, confirm it.",
@@ -87,7 +88,7 @@ pub(crate) static RULE: Rule = Rule {
                 the CPUs do. A device without a readable table (virtual ones) is \
                 not judged.",
         sources: "The reference case (82599ES: 64 queues offered, 16 reachable, `-X equal 20` refused). See the journal \
-                  for why `fewer queues than CPUs` is not a sickness by itself.",
+                  for why `fewer queues than CPUs` is not a problem on its own.",
     },
     judge,
 };

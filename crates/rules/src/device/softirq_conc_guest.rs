@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::irq_one_cpu::{self, Cause, Concentration, SHARE, SOFTIRQ};
 use crate::net::spread;
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const SINGLE: Threshold = Threshold {
     name: "queues that the driver offers",
@@ -62,6 +62,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SINGLE, SHORT, SHARE, TOLD, SOFTIRQ],
     knobs: &["virt.multiqueue", "net.rps_cpus"],
+    measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_SHARE)),
     doc: Doc {
         looks_for: "A guest whose device offers a single queue, and one CPU with more than 60 % of the NET_RX soft interrupts, which of \
                     all CPUs spends the most time in softirq, 25 % or more of it.",
@@ -79,7 +80,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let hypervisor = evidence.words(&keys::VIRT_HYPERVISOR, &Subject::host())?;
     if hypervisor.value.is_empty() {
         return Ok(vec![
-            Finding::clear("the machine is no guest").cite(hypervisor.reading),
+            Finding::clear("the machine is not a guest").cite(hypervisor.reading),
         ]);
     }
     let seen = irq_one_cpu::concentration(evidence)?;

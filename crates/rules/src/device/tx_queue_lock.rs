@@ -6,7 +6,7 @@
 use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject, Words};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples that spin under dev_queue_xmit",
@@ -33,6 +33,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.xps_cpus", "net.default_qdisc"],
+    measure: Some(Measure::more(&keys::STACK_XMIT_LOCK)),
     doc: Doc {
         looks_for: "More than 5 % of busy samples spinning on a lock below dev_queue_xmit.",
         hurts: "Senders wait for each other; more CPUs send no more packets.",

@@ -6,7 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const NEW: Threshold = Threshold {
     name: "errors counted in the window",
@@ -37,6 +37,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[NEW, KEPT, LACKS],
     knobs: &[],
+    measure: Some(Measure::more(&keys::DISK_ERRORS)),
     doc: Doc {
         looks_for: "Error counters of ext4 and btrfs that grow in the window, and degraded md arrays; earlier errors of ext4 and btrfs are watched.",
         hurts: "A failing disk tries again for seconds, so every request on it waits. ext4 may turn read-only, and writes then fail. A degraded array is slower and has lost its redundancy.",

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LEFT: Threshold = Threshold {
     name: "available share of the bytes or inodes",
@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LEFT, ROOM, SOON],
     knobs: &[],
+    measure: Some(Measure::less(&keys::MOUNT_AVAILABLE)),
     doc: Doc {
         looks_for: "A writable local file system with less than 1 % of the bytes (and less than 1 GiB) or less than 1 % of the inodes \
             available; or one that will be full within half an hour at the rate of the window (watch).",

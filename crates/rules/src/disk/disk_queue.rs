@@ -13,7 +13,7 @@ use rungwise_model::evidence::Unit;
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
     name: "mean queue as a share of its length",
@@ -57,6 +57,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FULL, BUSY, WAITING, SERIAL],
     knobs: &["disk.nr_requests", "disk.queue_depth", "disk.scheduler"],
+    measure: Some(Measure::more(&keys::DISK_QUEUE)),
     doc: Doc {
         looks_for: "A mean queue above 80 % of nr_requests times the number of hardware queues, a disk busy for more than 95 % of the window, and \
             tasks that wait for a disk in more than 10 % of the time.",

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const KIB: f64 = 1024.0;
 
@@ -67,6 +67,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[READS, SEQUENTIAL, RANDOM, PIECE, WINDOW, LITTLE, MUCH],
     knobs: &["disk.read_ahead_kb"],
+    measure: Some(Measure::more(&keys::DISK_READ_AHEAD)),
     doc: Doc {
         looks_for: "A rotational disk with more than 50 reads/s that reads less than 1 MiB ahead, if more than 80 % of its reads \
             were merged with an adjacent one or its reads are as large as the read-ahead itself. Or another disk that reads more \

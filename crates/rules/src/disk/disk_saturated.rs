@@ -11,7 +11,7 @@ use rungwise_model::evidence::{Evidence, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const BUSY: Threshold = Threshold {
     name: "share of the window with a request in flight",
@@ -50,6 +50,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[BUSY, SLOW, WAITING, QUEUED],
     knobs: &["disk.wbt"],
+    measure: Some(Measure::more(&keys::DISK_AWAIT)),
     doc: Doc {
         looks_for: "A disk with a request in flight in more than 90 % of every part of the window and more than 5 ms per request, while \
             some task waits for a disk in more than 10 % of the time.",

@@ -12,7 +12,7 @@ use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
 use crate::process::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "flushes per second times the time of one",
@@ -66,6 +66,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, SLOW, WAITING, SYNCING, MOSTLY],
     knobs: &[],
+    measure: Some(Measure::more(&keys::DISK_FLUSH_TIME)),
     doc: Doc {
         looks_for: "A disk whose flushes take more than 2 ms each and together more than 20 % of the window, while some task waits for a \
             disk in more than 10 % of the time. A process that serves clients and is in fsync in 3 % of the samples is watched; in 50 %, it is something to act on.",

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FILLED: Threshold = Threshold {
     name: "channels with a module, as a share of all",
@@ -26,6 +26,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FILLED],
     knobs: &["bios.dimm_population"],
+    measure: Some(Measure::less(&keys::DIMM_CHANNELS_USED)),
     doc: Doc {
         looks_for: "Fewer memory channels with a module than the firmware lists.",
         hurts: "Bandwidth grows with the channels in use: half of them, half the bandwidth. Latency under load rises with it.",

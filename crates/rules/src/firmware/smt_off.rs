@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const BUSY: Threshold = Threshold {
     name: "busy share of the least busy CPU",
@@ -22,6 +22,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[&keys::CPU_BUSY, &keys::CPU_SMT],
     thresholds: &[BUSY],
     knobs: &["bios.smt"],
+    measure: Some(Measure::more(&keys::CPU_BUSY)),
     doc: Doc {
         looks_for: "Simultaneous multithreading switched off, and every CPU above 85 % busy in every part of the window.",
         hurts: "A thread that waits for memory leaves the core idle. A second one on the same core would use that time.",

@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::run::{Run, SHORT, each, flow, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const MUCH: Threshold = Threshold {
     name: "bytes allocated per request",
@@ -29,6 +29,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[MUCH, SHORT],
     knobs: &[],
+    measure: Some(Measure::more(&keys::GC_ALLOCATION_RATE)),
     doc: Doc {
         looks_for: "More than 500 KB allocated per request. Needs the request rate (--rate).",
         hurts: "Allocation drives young collections: 500 requests/s at 0.5 MB each fill 15 GB a minute.",
@@ -54,7 +55,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return Ok(Finding::clear(sentence).cite(requests.reading));
     }
     let each = rate.value / requests.value;
-    let fills = run.told(&keys::GC_EDEN_FREED).map(|room| {
+    let fills = run.value(&keys::GC_EDEN_FREED).map(|room| {
         format!(
             ", filling Eden ({}) every {}",
             say::bytes(room),

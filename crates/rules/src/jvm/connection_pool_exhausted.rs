@@ -7,7 +7,7 @@ use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::dumps;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of the threads with something to do that wait for a connection of one pool",
@@ -42,6 +42,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, MUCH, FEW],
     knobs: &[],
+    measure: Some(Measure::more(&keys::THREADS_WAIT_WAITERS)),
     doc: Doc {
         looks_for: "Threads in the borrow call of a pool of connections or objects: HikariCP, DBCP, c3p0, Druid, Tomcat JDBC, Jedis, \
             Lettuce, commons-pool, Apache HttpClient 3 to 5, MongoDB, Agroal, BoneCP, Vibur, Oracle UCP. The finding names threads past that \

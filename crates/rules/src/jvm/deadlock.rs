@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::dumps::{self, Wait};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const CYCLES: Threshold = Threshold {
     name: "deadlocks",
@@ -54,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[CYCLES, HELD, READERS],
     knobs: &["app.lock_split"],
+    measure: Some(Measure::more(&keys::THREADS_DEADLOCKS)),
     doc: Doc {
         looks_for: "A cycle of threads in a thread dump, each waiting for a lock that the next one holds: monitors (synchronized), \
             ReentrantLock and similar locks if the dump contains their owners, and class initialisation, which the JVM shows as RUNNABLE and \

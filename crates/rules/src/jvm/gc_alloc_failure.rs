@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::run::{Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of the run in collection pauses",
@@ -40,6 +40,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, LONG],
     knobs: &[],
+    measure: Some(Measure::less(&keys::GC_THROUGHPUT)),
     doc: Doc {
         looks_for: "Collections triggered by a full Eden (Allocation Failure, G1 Evacuation Pause) that take more than 5 % of the run or \
             longer than the pause goal.",
@@ -64,11 +65,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return Ok(Finding::clear("a full Eden triggered no collection").cite(count.reading));
     }
     let lost = 1.0 - run.number(&keys::GC_THROUGHPUT)?.value;
-    let long = run.told(&keys::GC_YOUNG_P99);
+    let long = run.value(&keys::GC_YOUNG_P99);
     let line = run.goal(&LONG);
     // If other collections run too, the interval of all is not that of these.
-    let youngs = run.told(&keys::GC_YOUNGS);
-    let every = run.told(&keys::GC_YOUNG_INTERVAL).filter(|_| {
+    let youngs = run.value(&keys::GC_YOUNGS);
+    let every = run.value(&keys::GC_YOUNG_INTERVAL).filter(|_| {
         youngs.is_none_or(|youngs| count.value >= MOST * youngs && youngs >= MOST * count.value)
     });
     let every = every.map_or_else(String::new, |every| format!(", every {}", seconds(every)));

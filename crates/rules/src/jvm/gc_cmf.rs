@@ -11,7 +11,7 @@ use super::late_start::{CYCLES, promoted_in_a_cycle};
 use super::live;
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each, flow, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FAILURES: Threshold = Threshold {
     name: "concurrent mode failures and promotion failures",
@@ -75,6 +75,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FAILURES, LIVE, PIECES],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_CONCURRENT_MODE_FAILURES)),
     doc: Doc {
         looks_for: "A concurrent mode failure or a promotion failure of CMS, with the occupancy at which its cycles start, their length and \
             the promotion meanwhile.",
@@ -109,7 +110,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return Ok(Finding::clear(sentence).cite(promotions.reading));
     }
     let longest = run
-        .told(&keys::GC_FULL_LONGEST)
+        .value(&keys::GC_FULL_LONGEST)
         .filter(|longest| *longest > 0.0);
     let longest = longest.map_or_else(String::new, |longest| {
         format!(", longest full collection {}", seconds(longest))
@@ -167,7 +168,7 @@ fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
 
 /// The least that a sweep left, as a share of the old generation: a late sweep leaves garbage of its own cycle.
 fn live_share(run: &Run<'_>) -> Option<f64> {
-    let share = run.told(&keys::GC_LIVE_SHARE)?;
+    let share = run.value(&keys::GC_LIVE_SHARE)?;
     let Ok(live) = run.number(&keys::GC_LIVE) else {
         return Some(share);
     };
@@ -182,7 +183,7 @@ fn live_share(run: &Run<'_>) -> Option<f64> {
 
 /// The old generation is too full, or fragmented.
 fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
-    let told = |key| run.told(key);
+    let told = |key| run.value(key);
     if let Some(live) = live_share(run).filter(|live| *live > LIVE.value) {
         let sentence = format!(
             "{what}: the live set takes {} of the old generation, so no start is early enough",
@@ -208,9 +209,9 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
         .value_of("CMSInitiatingOccupancyFraction=")
         .and_then(|percent| percent.parse::<f64>().ok())
         .map(|percent| percent / 100.0);
-    let seen = run.told(&keys::GC_CYCLE_OCCUPANCY);
+    let seen = run.value(&keys::GC_CYCLE_OCCUPANCY);
     let needed = promoted_in_a_cycle(run, &keys::GC_OLD_CAPACITY);
-    let largest = run.told(&keys::GC_PROMOTED_LARGEST).unwrap_or(0.0);
+    let largest = run.value(&keys::GC_PROMOTED_LARGEST).unwrap_or(0.0);
     let wanted = wanted(seen.or(asked), needed.map(|(share, _)| share), largest);
     let sentence = reasons(what, seen, needed);
     if let Some(seen) = seen.or(asked).filter(|seen| wanted >= *seen) {
@@ -225,7 +226,7 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
     let live = live_share(run);
     // Where nothing but promotions failed, a start beyond what was in use then would have come too late.
     let failed_at = run
-        .told(&keys::GC_PROMOTION_FAILED_AT)
+        .value(&keys::GC_PROMOTION_FAILED_AT)
         .filter(|at| wanted >= *at && only_promotions(run));
     if let Some(at) = failed_at {
         let sentence = format!(
@@ -264,7 +265,7 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
 
 /// No cycle was too late: what failed were promotions.
 fn only_promotions(run: &Run<'_>) -> bool {
-    run.told(&keys::GC_CONCURRENT_MODE_FAILURES)
+    run.value(&keys::GC_CONCURRENT_MODE_FAILURES)
         .is_some_and(|count| count < 1.0)
 }
 
@@ -316,7 +317,7 @@ fn gain(run: &Run<'_>, seen: Option<f64>, live: Option<f64>, wanted: f64) -> Str
             )
         });
     let longest = run
-        .told(&keys::GC_FULL_LONGEST)
+        .value(&keys::GC_FULL_LONGEST)
         .filter(|longest| *longest > 0.0)
         .map_or_else(String::new, |longest| {
             format!(" and pauses of up to {}", seconds(longest))

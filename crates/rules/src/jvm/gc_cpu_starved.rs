@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::run::{Collector, Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const INVERTED: Threshold = Threshold {
     name: "share of pauses of 50 ms or more with less CPU time than wall time",
@@ -60,6 +60,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[INVERTED, SERIAL, SYS, FEW, PATTERN],
     knobs: &["jvm.active_cpus"],
+    measure: Some(Measure::more(&keys::GC_CPU_INVERTED)),
     doc: Doc {
         looks_for: "Pauses of 50 ms or more whose CPU time is less than their wall time, or mostly kernel time.",
         hurts: "A pause lasts as long as the slowest of its threads, and no option of the collector makes it shorter.",
@@ -99,7 +100,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let single = run.collector() == Collector::Serial
         || run
-            .told(&keys::GC_WORKERS)
+            .value(&keys::GC_WORKERS)
             .is_some_and(|workers| workers < 2.0);
     let pattern = |share: f64| (share * pauses.value).round() >= PATTERN.value;
     let starved = if single {

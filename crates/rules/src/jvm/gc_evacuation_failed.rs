@@ -13,7 +13,7 @@ use super::late_start::{self, FIXED_YOUNG};
 use super::live;
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FAILURES: Threshold = Threshold {
     name: "collections whose evacuation failed",
@@ -88,6 +88,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FAILURES, HUMONGOUS, LITTLE, LIVE],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_EVACUATION_FAILURES)),
     doc: Doc {
         looks_for: "Collections with \"to-space exhausted\" or \"Evacuation Failure\", and what had taken the free regions: humongous \
             objects, a fixed young generation, a live set that fills the heap, cycles that start too late, or a burst.",
@@ -115,7 +116,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if failures.value <= FAILURES.value {
         return Ok(Finding::clear("no evacuation failed").cite(failures.reading));
     }
-    let fulls = run.told(&keys::GC_FULLS_ALLOCATION).unwrap_or(0.0);
+    let fulls = run.value(&keys::GC_FULLS_ALLOCATION).unwrap_or(0.0);
     let mut what = format!(
         "evacuation failed in {}",
         say::count(failures.value, "collection")
@@ -129,7 +130,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let mut finding = remedy(run, &what, failures.value + fulls);
     // A failure that costs no time does no harm; a healthy service of JDK 25 has one in ten collections at its start.
-    let lost = run.told(&keys::GC_THROUGHPUT).map(|share| 1.0 - share);
+    let lost = run.value(&keys::GC_THROUGHPUT).map(|share| 1.0 - share);
     if fulls < 1.0
         && lost.is_some_and(|lost| lost < LITTLE.value)
         && finding.outcome == Outcome::Act
@@ -158,7 +159,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 }
 
 fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
-    let above = |key, line: &Threshold| run.told(key).filter(|share| *share > line.value);
+    let above = |key, line: &Threshold| run.value(key).filter(|share| *share > line.value);
     if let Some(share) = above(&keys::GC_HUMONGOUS_SHARE, &HUMONGOUS) {
         let sentence = format!(
             "{what}; humongous objects took up to {} of the heap: see gc-humongous",
@@ -168,8 +169,8 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
             .act(sentence)
             .refuted_by("evacuation also fails when few humongous regions are in use");
     }
-    let asked = run.told(&keys::GC_HUMONGOUS).unwrap_or(0.0);
-    let pauses = run.told(&keys::GC_PAUSES).filter(|pauses| *pauses > 0.0);
+    let asked = run.value(&keys::GC_HUMONGOUS).unwrap_or(0.0);
+    let pauses = run.value(&keys::GC_PAUSES).filter(|pauses| *pauses > 0.0);
     let part = pauses.map(|pauses| asked / pauses);
     if let Some(part) = part.filter(|part| *part > BROUGHT && asked >= FEW) {
         let sentence = format!(
@@ -223,7 +224,7 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
             .refuted_by("failures continue although all cycles start at the new occupancy");
         return late.ask(run, finding);
     }
-    let fulls = run.told(&keys::GC_FULLS_ALLOCATION).unwrap_or(0.0);
+    let fulls = run.value(&keys::GC_FULLS_ALLOCATION).unwrap_or(0.0);
     if fulls >= OFTEN * (troubles - fulls) {
         let sentence = format!("{what}: the heap has no room for bursts");
         let finding = run

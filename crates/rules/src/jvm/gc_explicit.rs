@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{Collector, LONG, OPTIONS, Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const CALLS: Threshold = Threshold {
     name: "full collections triggered by System.gc(), from which on they are systematic",
@@ -46,6 +46,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[CALLS, LONG, COST, SHORT],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_FULLS_EXPLICIT)),
     doc: Doc {
         looks_for: "Full collections with the cause System.gc().",
         hurts: "Each stops the service and collects the whole heap, whether it is needed or not.",
@@ -77,14 +78,14 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return Ok(Finding::clear(sentence).cite(fulls.reading));
     }
     let every = run
-        .told(&keys::GC_SECONDS)
+        .value(&keys::GC_SECONDS)
         .map(|whole| whole / fulls.value)
         .filter(|_| fulls.value >= CALLS.value);
     let every = every.map_or_else(String::new, |every| {
         format!(", one every {}", seconds(every))
     });
     // The longest of all full collections: those of other causes may be longer.
-    let longest = run.told(&keys::GC_FULL_LONGEST);
+    let longest = run.value(&keys::GC_FULL_LONGEST);
     let took = longest.map_or_else(String::new, |longest| {
         format!("; longest full collection {}", seconds(longest))
     });
@@ -99,7 +100,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .severity(Grade::Low)
             .refuted_by("it was requested by hand"));
     }
-    let whole = run.told(&keys::GC_SECONDS);
+    let whole = run.value(&keys::GC_SECONDS);
     let cost = longest
         .zip(whole)
         .map(|(longest, whole)| fulls.value * longest / whole);

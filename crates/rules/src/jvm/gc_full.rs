@@ -11,7 +11,7 @@ use super::gc_survivors_small::overflows;
 use super::late_start;
 use super::live;
 use super::run::{Collector, LONG, OPTIONS, Run, SHORT, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of the run in full collections, with Serial and Parallel",
@@ -68,6 +68,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, LONG, SHORT],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_FULL_TIME)),
     doc: Doc {
         looks_for: "Full collections, by cause: lack of space (allocation, evacuation, promotion), Ergonomics of the Parallel collector, \
             metaspace, System.gc(), tools.",
@@ -109,7 +110,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let longest = run.number(&keys::GC_FULL_LONGEST)?;
     let time = run.number(&keys::GC_FULL_TIME)?;
     let share = run
-        .told(&keys::GC_SECONDS)
+        .value(&keys::GC_SECONDS)
         .filter(|whole| *whole > 0.0)
         .map(|whole| time.value / whole)
         // A log that is a single pause shows nothing about the run.
@@ -139,7 +140,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let live = live::live(run);
     let finding = match why {
         Why::Room => {
-            let full = run.told(&keys::GC_LIVE_SHARE).filter(|share| *share > 0.8);
+            let full = run.value(&keys::GC_LIVE_SHARE).filter(|share| *share > 0.8);
             let full = full.map_or_else(String::new, |share| {
                 format!("; the live set is at {} of its limit", say::percent(share))
             });
@@ -245,13 +246,13 @@ fn cms_failed(run: &Run<'_>) -> bool {
     ];
     let failed = failed
         .into_iter()
-        .any(|key| run.told(key).is_some_and(|count| count >= 1.0));
+        .any(|key| run.value(key).is_some_and(|count| count >= 1.0));
     failed && matches!(run.collector(), Collector::Cms | Collector::Other)
 }
 
 /// How many of them have this cause, if others were requested; else all do.
 fn share_of(run: &Run<'_>, key: &'static Key) -> String {
-    let count = |key| run.told(key).unwrap_or(0.0);
+    let count = |key| run.value(key).unwrap_or(0.0);
     let explicit = count(&keys::GC_FULLS_EXPLICIT);
     let others = count(&keys::GC_FULLS_INSPECTION) + count(&keys::GC_FULLS_METADATA);
     let own = count(key);
@@ -271,7 +272,7 @@ fn share_of(run: &Run<'_>, key: &'static Key) -> String {
 /// The most frequent cause. The first two are problems of the heap: the others do not hide them.
 fn why(run: &Run<'_>) -> Result<Why, Missing> {
     let room = run.number(&keys::GC_FULLS_ALLOCATION)?.value;
-    let count = |key| run.told(key).unwrap_or(0.0);
+    let count = |key| run.value(key).unwrap_or(0.0);
     let ergonomics = count(&keys::GC_FULLS_ERGONOMICS);
     if room.max(ergonomics) >= 1.0 {
         return Ok(if ergonomics > room {

@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LEFT: Threshold = Threshold {
     name: "share of memory left beside the heap and the limits of other areas, below which it is too little",
@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LEFT, FITS],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_HEAP_MAX)),
     doc: Doc {
         looks_for: "A maximum heap above the memory in the log's header, or one that leaves less than a tenth of it once the limits of \
             metaspace or permanent generation, code cache and direct memory are added, if the flags in the log set them.",
@@ -110,7 +111,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 }
 
 fn beyond(run: &Run<'_>, heap: f64, memory: f64) -> Finding {
-    let then = match run.told(&keys::GC_SWAP) {
+    let then = match run.value(&keys::GC_SWAP) {
         Some(swap) if swap > 0.0 => "the rest goes to swap, and each collection reads it back",
         Some(_) => "without swap the kernel kills the process when it fills",
         None => "the kernel swaps it out or kills the process when it fills",
@@ -121,7 +122,7 @@ fn beyond(run: &Run<'_>, heap: f64, memory: f64) -> Finding {
         say::bytes(memory)
     );
     let fits = memory * FITS.value;
-    let live = run.told(&keys::GC_LIVE).filter(|live| *live > fits);
+    let live = run.value(&keys::GC_LIVE).filter(|live| *live > fits);
     let finding = |sentence: String| {
         run.act(sentence)
             .refuted_by("the machine or the limit has more memory than the JVM logged")

@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "largest share of the heap in humongous objects",
@@ -61,6 +61,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, BROUGHT, FEW, REGIONS],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_HUMONGOUS)),
     doc: Doc {
         looks_for: "Humongous objects of G1 that take more than 30 % of the heap, or trigger more than a tenth of its collections.",
         hurts: "They fill whole regions, cannot be moved, and start cycles and collections that nothing else needs; a fragmented heap ends \
@@ -88,7 +89,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let pauses = run.number(&keys::GC_PAUSES)?;
     let part = (brought.value / pauses.value.max(1.0)).clamp(0.0, 1.0);
-    let share = run.told(&keys::GC_HUMONGOUS_SHARE);
+    let share = run.value(&keys::GC_HUMONGOUS_SHARE);
     let mut what = format!(
         "humongous allocations triggered {} ({} of the pauses)",
         say::count(brought.value, "collection"),
@@ -125,7 +126,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .severity(if large { Grade::High } else { Grade::Medium })
         .refuted_by("there are as many with regions of that size: the objects are larger still");
     let Some(larger) = larger else {
-        if run.told(&keys::GC_HUMONGOUS_SIZE).is_some() {
+        if run.value(&keys::GC_HUMONGOUS_SIZE).is_some() {
             // Such regions are too few or do not exist: only a larger heap helps.
             return Ok(run.grow(finding, "proportionally fewer collections for such objects"));
         }
@@ -142,9 +143,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 
 /// The next region size in MiB, if this JDK has it and the heap holds enough of them; and the words for the sentence.
 fn region(run: &Run<'_>) -> (Option<u64>, String) {
-    let now = run.told(&keys::GC_REGION).map(|region| region / MIB);
+    let now = run.value(&keys::GC_REGION).map(|region| region / MIB);
     let size = run
-        .told(&keys::GC_HUMONGOUS_SIZE)
+        .value(&keys::GC_HUMONGOUS_SIZE)
         .filter(|size| *size > 0.0);
     let told = size.map_or_else(
         || "; the log lacks their sizes".to_owned(),
@@ -169,7 +170,9 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
             format!("{told}; they need regions of {wanted:.0} MiB, but {limit}"),
         );
     }
-    let regions = run.told(&keys::GC_HEAP_MAX).map(|heap| heap / MIB / wanted);
+    let regions = run
+        .value(&keys::GC_HEAP_MAX)
+        .map(|heap| heap / MIB / wanted);
     match regions.filter(|regions| *regions < REGIONS.value) {
         Some(few) => {
             let few = say::whole(few.floor());

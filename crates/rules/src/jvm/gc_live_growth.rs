@@ -10,7 +10,7 @@ use rungwise_model::keys;
 use super::live::{self, FULL, GROWN, LEVEL, Live, OLD, PEAK, RISE, RISEN, STARTING};
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const OFTEN: Threshold = Threshold {
     name: "seconds between old collections of a full heap, below which severity is high",
@@ -73,6 +73,7 @@ pub(crate) static RULE: Rule = Rule {
         RISEN, RISE, FULL, OLD, GROWN, LEVEL, PEAK, STARTING, CLOSE, OFTEN, SOON, SHORT,
     ],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_LIVE)),
     doc: Doc {
         looks_for: "A live set that grows with 95 % confidence and by more than 5 % over the run, that takes more than 80 % of its limit, or \
             that falls from the top of the heap and rises again.",
@@ -98,12 +99,12 @@ fn judge(evidence: &Evidence) -> Judgement {
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let live = run.number(&keys::GC_LIVE)?;
     let holds = say::bytes(live.value);
-    let share = run.told(&keys::GC_LIVE_SHARE);
+    let share = run.value(&keys::GC_LIVE_SHARE);
     let of_room = share.map_or_else(String::new, |share| {
         format!(", {} of its limit", say::percent(share))
     });
     if run
-        .told(&keys::GC_OUT_OF_MEMORY)
+        .value(&keys::GC_OUT_OF_MEMORY)
         .is_some_and(|errors| errors > 0.0)
     {
         let sentence =
@@ -127,7 +128,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         Live::Small { at_start } => {
             let since = if let Some(uptime) = at_start {
                 format!(", {uptime:.1} s after the start")
-            } else if run.told(&keys::GC_LIVE_EARLY).is_some() {
+            } else if run.value(&keys::GC_LIVE_EARLY).is_some() {
                 ", from the beginning to the end".to_owned()
             } else {
                 String::new()
@@ -136,7 +137,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 format!("the heap is too small: the live set is {holds}{of_room}{since}");
             let effect = "proportionally fewer old collections";
             let often = run
-                .told(&keys::GC_OLD_INTERVAL)
+                .value(&keys::GC_OLD_INTERVAL)
                 .is_some_and(|interval| interval < OFTEN.value);
             cited(run, run.grow(run.act(sentence), effect))
                 .severity(if often { Grade::High } else { Grade::Medium })
@@ -161,7 +162,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 
 /// It fills the heap again and again.
 fn saw(run: &Run<'_>, falls: f64, live: &Reading) -> Finding {
-    let peak = run.told(&keys::GC_LIVE_PEAK).unwrap_or(1.0).min(1.0);
+    let peak = run.value(&keys::GC_LIVE_PEAK).unwrap_or(1.0).min(1.0);
     let least = live.series.iter().copied().fold(f64::INFINITY, f64::min);
     let to = if least.is_finite() {
         format!(", down to {}", say::bytes(least))
@@ -187,7 +188,7 @@ fn saw(run: &Run<'_>, falls: f64, live: &Reading) -> Finding {
 
 /// It rose until the heap was full.
 fn leak(run: &Run<'_>, live: f64, reading: &Reading, of_room: &str) -> Finding {
-    let early = run.told(&keys::GC_LIVE_EARLY);
+    let early = run.value(&keys::GC_LIVE_EARLY);
     let first = reading.series.first().copied().into_iter().chain(early);
     let first = first.filter(|first| *first < live).min_by(f64::total_cmp);
     let rise = first.map_or_else(String::new, |first| format!("from {} ", say::bytes(first)));
@@ -203,9 +204,9 @@ fn leak(run: &Run<'_>, live: f64, reading: &Reading, of_room: &str) -> Finding {
 
 fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -> Finding {
     let high = run
-        .told(&keys::GC_LIVE_SLOPE_HIGH)
+        .value(&keys::GC_LIVE_SLOPE_HIGH)
         .map_or(low, |high| high.max(low));
-    let point = run.told(&keys::GC_LIVE_SLOPE).unwrap_or(low);
+    let point = run.value(&keys::GC_LIVE_SLOPE).unwrap_or(low);
     // What is left of its limit, if that is known.
     let left = share
         .filter(|share| *share > 0.0)
@@ -219,7 +220,7 @@ fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -
             format!("; it reaches the limit in {soonest} to {latest} (95 % interval)")
         }
     });
-    let length = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
+    let length = run.value(&keys::GC_SECONDS).unwrap_or(0.0);
     let short = length < SHORT.value;
     let close = share.is_some_and(|share| share > CLOSE.value);
     let or = if short {
@@ -243,7 +244,7 @@ fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -
         .words(&keys::GC_LIVE_SOURCE)
         .is_some_and(|source| matches!(source.value, "cycle" | "remark"));
     let few = run
-        .told(&keys::GC_LIVE_SAMPLES)
+        .value(&keys::GC_LIVE_SAMPLES)
         .is_none_or(|samples| samples < 10.0);
     // A larger heap only delays the end; a dump shows what holds the growing objects.
     let finding = run.advise(finding, Goal::HeapDump);

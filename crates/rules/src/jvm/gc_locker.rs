@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::run::{Collector, OPTIONS, Run, SHORT, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of the collections that waited for native code",
@@ -38,6 +38,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, COST, SHORT],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_LOCKER)),
     doc: Doc {
         looks_for: "The cause GCLocker Initiated GC in more than a tenth of the collections, and the share of the run that these take.",
         hurts: "A collection that is due waits until the last thread has left its JNI critical region, and the threads that need memory wait \
@@ -64,9 +65,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let all = run.number(&keys::GC_YOUNGS)?.value + run.number(&keys::GC_FULLS)?.value;
     let share = (locker.value / all.max(locker.value)).min(1.0);
-    let time = run.told(&keys::GC_LOCKER_TIME);
+    let time = run.value(&keys::GC_LOCKER_TIME);
     let cost = time
-        .zip(run.told(&keys::GC_SECONDS))
+        .zip(run.value(&keys::GC_SECONDS))
         .filter(|(_, whole)| *whole > 0.0)
         .map(|(time, whole)| time / whole);
     let took = time.map_or_else(String::new, |time| format!(", {} in all", seconds(time)));

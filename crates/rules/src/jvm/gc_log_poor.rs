@@ -38,6 +38,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LACKS],
     knobs: &[OPTIONS],
+    measure: None,
     doc: Doc {
         looks_for: "Pauses, times, causes, the heap before and after, age tables, safepoints or the version of the JVM missing from the log.",
         hurts: "-Xlog:gc of ZGC prints cycles but no pauses, although there may be some. Without age tables the reason for promotion is \
@@ -78,7 +79,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     };
     let mut lacks = lacks(run, ANSWERS);
     let ages = !matches!(run.collector(), Collector::Z | Collector::Shenandoah);
-    let tables = run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0);
+    let tables = run.value(&keys::GC_AGE_TABLES).unwrap_or(0.0);
     if ages && youngs.value >= FEW_YOUNGS && tables < 1.0 {
         lacks.push("age tables");
     }
@@ -107,11 +108,11 @@ fn of_cycles(run: &Run<'_>) -> Result<Finding, Missing> {
 
 fn lacks(run: &Run<'_>, answers: &[(&'static Key, &'static str)]) -> Vec<&'static str> {
     let known = |key: &'static Key| {
-        run.told(key).is_some()
+        run.value(key).is_some()
             || run.words(key).is_some()
             // A single collection has sizes but no rate, a length but no share.
-            || *key == keys::GC_ALLOCATION_RATE && run.told(&keys::GC_HEAP_CAPACITY).is_some()
-            || *key == keys::GC_THROUGHPUT && run.told(&keys::GC_SECONDS).is_some_and(|s| s > 0.0)
+            || *key == keys::GC_ALLOCATION_RATE && run.value(&keys::GC_HEAP_CAPACITY).is_some()
+            || *key == keys::GC_THROUGHPUT && run.value(&keys::GC_SECONDS).is_some_and(|s| s > 0.0)
     };
     let lacking = answers.iter().filter(|(key, _)| !known(key));
     lacking.map(|(_, what)| *what).collect()

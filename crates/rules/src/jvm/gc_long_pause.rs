@@ -7,7 +7,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::run::{LONG, Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const MOST: Threshold = Threshold {
     name: "share of the pause from which on its longest phase is named",
@@ -30,6 +30,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LONG, MOST],
     knobs: &[],
+    measure: Some(Measure::more(&keys::GC_PAUSE_LONGEST)),
     doc: Doc {
         looks_for: "A longest pause above the goal (--slo), or above 400 ms without one; with its name and its longest phase.",
         hurts: "Every request at that moment waits as long, and requests that arrive meanwhile queue behind them.",
@@ -68,7 +69,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if let Some(name) = run.words(&keys::GC_PAUSE_LONGEST_NAME) {
         let _ = write!(sentence, " ({})", name.value.trim());
     }
-    let share = run.told(&keys::GC_PAUSE_LONGEST_PHASE_SHARE);
+    let share = run.value(&keys::GC_PAUSE_LONGEST_PHASE_SHARE);
     let phase = run.words(&keys::GC_PAUSE_LONGEST_PHASE);
     if let Some((phase, share)) = phase.zip(share.filter(|share| *share > MOST.value)) {
         let _ = write!(

@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LATE: Threshold = Threshold {
     name: "metaspace collections more than five minutes after the start",
@@ -54,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LATE, GROWTH, OFTEN],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_METADATA_LATE)),
     doc: Doc {
         looks_for: "Collections with the cause Last ditch collection or Metadata GC Clear Soft References: HotSpot runs them when metaspace \
             is at its limit, and an OutOfMemoryError follows unless they free classes. Also collections with the cause Metadata GC Threshold \
@@ -111,10 +112,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     ];
     let holds = say::bytes(used.value);
     let sure = run
-        .told(&keys::GC_METASPACE_SLOPE_LOW)
+        .value(&keys::GC_METASPACE_SLOPE_LOW)
         .is_some_and(|low| low * DAY > used.value * GROWTH.value);
     if sure {
-        let slope = run.told(&keys::GC_METASPACE_SLOPE).unwrap_or(0.0);
+        let slope = run.value(&keys::GC_METASPACE_SLOPE).unwrap_or(0.0);
         let sentence = format!(
             "metaspace triggered {what} long after the start, and at {holds} still grows by {} a day: classes leak, see gc-metaspace-growth",
             say::bytes(slope * DAY)
@@ -137,13 +138,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 /// Metaspace has reached its limit: the JVM tried for the last time before the error.
 fn at_limit(run: &Run<'_>) -> Option<Finding> {
     let last = run
-        .told(&keys::GC_METADATA_LAST)
+        .value(&keys::GC_METADATA_LAST)
         .filter(|count| *count >= 1.0)?;
     let limit = run
         .size_of("MaxMetaspaceSize=")
         .filter(|limit| *limit > 0.0)
         .map(say::bytes);
-    let used = run.told(&keys::GC_METASPACE).map(say::bytes);
+    let used = run.value(&keys::GC_METASPACE).map(say::bytes);
     let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
     let used = used.map_or_else(String::new, |used| format!(", {used} in use last"));
     let sentence = format!(

@@ -10,7 +10,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const GROWTH: Threshold = Threshold {
     name: "growth per day, lower end of its 95 % interval, as a share of metaspace in use",
@@ -55,6 +55,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[GROWTH, SETTLED, SOON, NEAR],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_METASPACE_SLOPE)),
     doc: Doc {
         looks_for: "Metaspace (up to JDK 7 the permanent generation) that grows with 95 % confidence by more than a tenth per day, over the \
             second half of a run that is past its startup; and when it reaches its limit. Also more than 80 % of a limit set by the options, \
@@ -114,7 +115,7 @@ fn growth(run: &Run<'_>) -> Result<Finding, Missing> {
     let used = run.number(&keys::GC_METASPACE)?;
     let holds = say::bytes(used.value);
     let length = run.number(&keys::GC_SECONDS)?.value;
-    let half = run.told(&keys::GC_BEGAN).unwrap_or(0.0) + length / 2.0;
+    let half = run.value(&keys::GC_BEGAN).unwrap_or(0.0) + length / 2.0;
     if half < SETTLED.value {
         let sentence = format!(
             "metaspace holds {holds}; the log covers {} of startup, when every service loads classes",
@@ -132,7 +133,7 @@ fn growth(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(low.reading));
     }
     let slope = run
-        .told(&keys::GC_METASPACE_SLOPE)
+        .value(&keys::GC_METASPACE_SLOPE)
         .map_or(low.value, |slope| slope.max(low.value));
     let latest = limit(run).map(|limit| (limit - used.value).max(0.0) / low.value / DAY);
     let when = latest.map_or_else(

@@ -53,6 +53,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LITTLE, WORST, SHORT, LONG],
     knobs: &[],
+    measure: None,
     doc: Doc {
         looks_for: "Pauses that take at most 1 % of the run and 5 % of its worst minute, of which 99 in 100 meet the goal, while no thread \
             waited for memory.",
@@ -92,7 +93,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         );
         return clear(sentence).map(|finding| finding.above(least, WORST.value));
     }
-    let count = |key| run.told(key).unwrap_or(0.0);
+    let count = |key| run.value(key).unwrap_or(0.0);
     if count(&keys::GC_STALLS) + count(&keys::GC_DEGENERATED) > 0.0 {
         return clear(format!(
             "GC pauses take {share} of the run, but threads waited for memory: see gc-stall"
@@ -109,7 +110,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         ));
     }
     let line = run.goal(&LONG);
-    if let Some(long) = run.told(&keys::GC_PAUSE_P99).filter(|long| *long > line) {
+    if let Some(long) = run.value(&keys::GC_PAUSE_P99).filter(|long| *long > line) {
         return clear(format!(
             "GC pauses take {share} of the run, but up to {} each (99th percentile)",
             seconds(long)

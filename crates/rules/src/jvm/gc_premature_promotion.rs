@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each, flow, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RECLAIMED: Threshold = Threshold {
     name: "share of the old generation that one of its collections frees",
@@ -60,6 +60,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[RECLAIMED, PROMOTED, INTERVAL, OVERFLOW],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_PROMOTED)),
     doc: Doc {
         looks_for: "Old collections that free more than 80 % of the old generation, while young collections promote more than 3 % of it \
             each, or fill it within ten minutes; and the reason according to the age tables.",
@@ -96,10 +97,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .below(reclaimed.value, RECLAIMED.value)
             .cite(reclaimed.reading));
     }
-    let old = run.told(&keys::GC_OLD_CAPACITY).filter(|old| *old > 0.0);
+    let old = run.value(&keys::GC_OLD_CAPACITY).filter(|old| *old > 0.0);
     let share = old.map(|old| promoted.value / old);
     let interval = match share {
-        Some(_) => run.told(&keys::GC_OLD_INTERVAL),
+        Some(_) => run.value(&keys::GC_OLD_INTERVAL),
         // One of the two has to be known.
         None => Some(run.number(&keys::GC_OLD_INTERVAL)?.value),
     };
@@ -118,7 +119,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(promoted.reading)
             .cite(reclaimed.reading));
     }
-    let rate = run.told(&keys::GC_PROMOTION_RATE);
+    let rate = run.value(&keys::GC_PROMOTION_RATE);
     let rate = rate.map_or_else(String::new, |rate| format!(" ({})", flow(rate)));
     let what = format!(
         "young collections promote {amount} each{rate}; old ones free {} of it{often}",
@@ -142,13 +143,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 }
 
 fn reason(run: &Run<'_>, what: &str) -> Finding {
-    if run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0) < 1.0 {
+    if run.value(&keys::GC_AGE_TABLES).unwrap_or(0.0) < 1.0 {
         return run
             .watch(format!("{what}; without age tables the cause is unknown"))
             .confidence(Grade::Low)
             .refuted_by("age tables (-Xlog:gc+age=trace, JDK 8: -XX:+PrintTenuringDistribution) have few bytes at the oldest age");
     }
-    let often = |key| run.told(key).filter(|share| *share > OVERFLOW.value);
+    let often = |key| run.value(key).filter(|share| *share > OVERFLOW.value);
     let overflows = match run.collector() {
         // Parallel lowers the threshold to spend less on copying, whether or not there is room.
         Collector::Parallel => often(&keys::GC_SURVIVORS_FULL),
@@ -168,9 +169,9 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
             .confidence(Grade::High)
             .refuted_by("as much is promoted when the age tables no longer exceed the desired size");
     }
-    match run.told(&keys::GC_AGE_THRESHOLD_MAX) {
+    match run.value(&keys::GC_AGE_THRESHOLD_MAX) {
         Some(roof) if roof < OLDEST => {
-            let rate = run.told(&keys::GC_PROMOTION_RATE);
+            let rate = run.value(&keys::GC_PROMOTION_RATE);
             let expected = rate.map_or_else(
                 || "promotion falls, but young collections copy more".to_owned(),
                 |rate| format!("promotion falls by up to {}, but young collections copy more", flow(rate)),

@@ -10,7 +10,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{Collector, LONG, Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const MOST: Threshold = Threshold {
     name: "share of the remark from which on one phase is its cause",
@@ -54,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LONG, MOST, FULL],
     knobs: &[super::run::OPTIONS],
+    measure: Some(Measure::more(&keys::GC_REMARK_LONGEST)),
     doc: Doc {
         looks_for: "A remark longer than the pause goal, and its longest phase: rescanning with a young generation that is more than half \
             full, references, or class unloading with its tables.",
@@ -112,7 +113,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 }
 
 fn cause(run: &Run<'_>, longest: f64, took: &str) -> Finding {
-    let part = |key| run.told(key).unwrap_or(0.0);
+    let part = |key| run.value(key).unwrap_or(0.0);
     let (rescan, references) = (
         part(&keys::GC_REMARK_RESCAN),
         part(&keys::GC_REMARK_REFERENCES),
@@ -142,7 +143,7 @@ fn cause(run: &Run<'_>, longest: f64, took: &str) -> Finding {
     if rescan > MOST.value || grows {
         return rescanning(run, longest, took, rescan);
     }
-    let sentence = match run.told(&keys::GC_REMARK_RESCAN) {
+    let sentence = match run.value(&keys::GC_REMARK_RESCAN) {
         Some(_) => format!("the longest remark took {took}; none of its phases dominates"),
         None => format!("the longest remark took {took}; the log lacks its phases"),
     };
@@ -163,7 +164,7 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
             .refuted_by("remarks are shorter under the same load");
     }
     if run
-        .told(&keys::GC_REMARK_SCAVENGED)
+        .value(&keys::GC_REMARK_SCAVENGED)
         .is_some_and(|share| share > 0.5)
     {
         let sentence = format!(
@@ -174,8 +175,8 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
             .refuted_by("the long remark is one of those without a young collection before it");
     }
     let (Some(young), Some(full)) = (
-        run.told(&keys::GC_REMARK_YOUNG),
-        run.told(&keys::GC_REMARK_YOUNG_SHARE),
+        run.value(&keys::GC_REMARK_YOUNG),
+        run.value(&keys::GC_REMARK_YOUNG_SHARE),
     ) else {
         let sentence = format!(
             "the longest remark took {took}, {why}; the log lacks the occupancy of the young generation"
@@ -194,7 +195,7 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
             .refuted_by("remarks get shorter with fewer objects in the young generation");
     }
     let gain = predicted(run, longest, rescan, young);
-    let scavenge = run.told(&keys::GC_YOUNG_P50);
+    let scavenge = run.value(&keys::GC_YOUNG_P50);
     let cost = scavenge.map_or_else(String::new, |cost| {
         format!(", plus a young collection of about {}", seconds(cost))
     });
@@ -245,9 +246,9 @@ struct Gain {
 /// With five remarks by their regression; else by what the shares leave, and by rescanning the survivors alone, which a
 /// young collection leaves.
 fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> Gain {
-    let cost = run.told(&keys::GC_REMARK_YOUNG_COST);
+    let cost = run.value(&keys::GC_REMARK_YOUNG_COST);
     let low = run
-        .told(&keys::GC_REMARK_YOUNG_COST_LOW)
+        .value(&keys::GC_REMARK_YOUNG_COST_LOW)
         .filter(|low| *low > 0.0);
     // Less than everything but the rescanning it cannot be.
     let floor = longest * (1.0 - rescan);
@@ -263,7 +264,9 @@ fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> Gain {
             basis: "regression of the remarks on the occupancy of the young generation, 95 %",
         };
     }
-    let survive = run.told(&keys::GC_SURVIVORS).filter(|bytes| *bytes < young);
+    let survive = run
+        .value(&keys::GC_SURVIVORS)
+        .filter(|bytes| *bytes < young);
     let most = survive.map(|bytes| floor + longest * rescan * bytes / young);
     Gain {
         best: floor,

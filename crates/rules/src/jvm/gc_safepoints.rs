@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{OPTIONS, Run, SHORT, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const OUTSIDE: Threshold = Threshold {
     name: "share of stop-the-world time outside of collections",
@@ -56,6 +56,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[OUTSIDE, STOPPED, LONG, SHORT, BIASED],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_SAFEPOINT_OUTSIDE)),
     doc: Doc {
         looks_for: "More than a fifth of stop-the-world time outside of collections, and more than 0.5 % of the run or a stop longer than \
             the pause goal; and whether operations or the time to safepoint take it.",
@@ -80,10 +81,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let stopped = run.number(&keys::GC_STOPPED_SHARE)?;
     let share = outside.value * stopped.value;
     let reaching_longest = run
-        .told(&keys::GC_SAFEPOINT_REACHING_LONGEST)
+        .value(&keys::GC_SAFEPOINT_REACHING_LONGEST)
         .unwrap_or(0.0);
     let longest = run
-        .told(&keys::GC_SAFEPOINT_LONGEST)
+        .value(&keys::GC_SAFEPOINT_LONGEST)
         .unwrap_or(0.0)
         .max(reaching_longest);
     let long = longest > run.goal(&LONG);
@@ -103,7 +104,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             clear.below(share, STOPPED.value)
         });
     }
-    let reaching = run.told(&keys::GC_SAFEPOINT_REACHING);
+    let reaching = run.value(&keys::GC_SAFEPOINT_REACHING);
     let operations = run.words(&keys::GC_SAFEPOINT_OPERATIONS);
     let operations = operations.filter(|operations| !operations.value.is_empty());
     // Most of the time outside of collections is time to safepoint.
@@ -116,7 +117,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         (None, Some(operations)) => format!("{what}: {}", operations.value),
         (None, None) => what,
     };
-    let biased = run.told(&keys::GC_SAFEPOINT_BIASED);
+    let biased = run.value(&keys::GC_SAFEPOINT_BIASED);
     let biased = biased.filter(|biased| *biased > BIASED.value);
     let sentence = match biased {
         Some(biased) => format!(

@@ -11,7 +11,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{LONG, OPTIONS, Run, each, flow, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const STALLS: Threshold = Threshold {
     name: "allocation stalls, pacing waits and degenerated collections",
@@ -66,6 +66,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[STALLS, FEW, TIGHT, BURST, LONG],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_STALL_TIME)),
     doc: Doc {
         looks_for: "Allocation stalls of ZGC, pacing and degenerated collections of Shenandoah.",
         hurts: "A request that allocates waits for the end of a cycle, often longer than any pause of an older collector.",
@@ -93,8 +94,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(stalls.reading)
             .cite(degenerated.reading));
     }
-    let longest_stall = run.told(&keys::GC_STALL_LONGEST).unwrap_or(0.0);
-    let longest = longest_stall.max(run.told(&keys::GC_DEGENERATED_LONGEST).unwrap_or(0.0));
+    let longest_stall = run.value(&keys::GC_STALL_LONGEST).unwrap_or(0.0);
+    let longest = longest_stall.max(run.value(&keys::GC_DEGENERATED_LONGEST).unwrap_or(0.0));
     let mut what = String::new();
     if stalls.value > 0.0 {
         let _ = write!(
@@ -137,10 +138,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         "that much more allocation during a cycle before a thread waits",
     );
     // By default they are a quarter of the CPUs; some JVMs of later releases take more.
-    let half = run.told(&keys::GC_CPUS).map(|cpus| (cpus / 2.0).floor());
-    let now = run.told(&keys::GC_CONCURRENT_WORKERS).unwrap_or(1.0);
+    let half = run.value(&keys::GC_CPUS).map(|cpus| (cpus / 2.0).floor());
+    let now = run.value(&keys::GC_CONCURRENT_WORKERS).unwrap_or(1.0);
     let tight = run
-        .told(&keys::GC_LIVE_SHARE)
+        .value(&keys::GC_LIVE_SHARE)
         .is_some_and(|share| share > TIGHT.value);
     let finding = match half.filter(|half| !tight && *half > now) {
         Some(half) => run.raise(finding, Goal::ConcurrentThreads(half as u32)),
@@ -154,17 +155,17 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 
 /// Why the collector fell behind: a full heap, a burst, or the mean allocation rate.
 fn reason(run: &Run<'_>) -> String {
-    let live = run.told(&keys::GC_LIVE_SHARE);
+    let live = run.value(&keys::GC_LIVE_SHARE);
     if let Some(share) = live.filter(|share| *share > TIGHT.value) {
         return format!(
             ": {} of the heap is live, so it is too small",
             say::percent(share)
         );
     }
-    let Some(rate) = run.told(&keys::GC_ALLOCATION_RATE) else {
+    let Some(rate) = run.value(&keys::GC_ALLOCATION_RATE) else {
         return String::new();
     };
-    let peak = run.told(&keys::GC_ALLOCATION_PEAK);
+    let peak = run.value(&keys::GC_ALLOCATION_PEAK);
     match peak.filter(|peak| *peak > BURST.value * rate) {
         Some(peak) => format!(
             ": the allocation rate is {} at the peak, {} on average",

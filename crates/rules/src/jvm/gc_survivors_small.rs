@@ -11,7 +11,7 @@ use rungwise_model::keys;
 use super::live;
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, SHORT, each, flow};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const CUT: Threshold = Threshold {
     name: "mean tenuring threshold, with a higher maximum, up to which objects hardly age",
@@ -91,6 +91,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[CUT, FULL, FEW, DIES, SOON, SHORT],
     knobs: &[OPTIONS],
+    measure: Some(Measure::less(&keys::GC_AGE_THRESHOLD)),
     doc: Doc {
         looks_for: "A mean tenuring threshold of 1 or 2 with a higher maximum, survivor spaces that are full after more than half of the \
             young collections, or (Serial, Parallel, CMS, without age tables) young collections that promote more than they leave in a \
@@ -119,8 +120,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if let Some(clear) = run.copies_beside() {
         return Ok(clear);
     }
-    let full = run.told(&keys::GC_SURVIVORS_FULL);
-    let tables = run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0);
+    let full = run.value(&keys::GC_SURVIVORS_FULL);
+    let tables = run.value(&keys::GC_AGE_TABLES).unwrap_or(0.0);
     // Parallel lowers the threshold to spend less on copying, whether or not there is room.
     let threshold = match run.collector() {
         Collector::Parallel => run.number(&keys::GC_SURVIVORS_FULL),
@@ -129,7 +130,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let ages = run.collector() != Collector::Parallel;
     let (what, often, reading) = match (threshold, full) {
         (Ok(threshold), _) if ages && tables >= FEW.value => {
-            let roof = run.told(&keys::GC_AGE_THRESHOLD_MAX).unwrap_or(15.0);
+            let roof = run.value(&keys::GC_AGE_THRESHOLD_MAX).unwrap_or(15.0);
             let what = format!(
                 "the tenuring threshold is {:.1} of {roof:.0} on average",
                 threshold.value
@@ -174,7 +175,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         }
     };
     let soon = run
-        .told(&keys::GC_OLD_INTERVAL)
+        .value(&keys::GC_OLD_INTERVAL)
         .is_some_and(|interval| interval < SOON.value);
     let (size, goal, expected) = room(run);
     let sentence = format!("survivors overflow and are promoted at once: {what}{size}");
@@ -215,17 +216,17 @@ pub(super) fn overflows(run: &Run<'_>) -> bool {
         run.collector(),
         Collector::Serial | Collector::Parallel | Collector::Cms
     );
-    let promoted = run.told(&keys::GC_PROMOTED).unwrap_or(0.0);
-    let left = run.told(&keys::GC_SURVIVORS).unwrap_or(f64::INFINITY);
+    let promoted = run.value(&keys::GC_PROMOTED).unwrap_or(0.0);
+    let left = run.value(&keys::GC_SURVIVORS).unwrap_or(f64::INFINITY);
     let dies = run
-        .told(&keys::GC_OLD_RECLAIMED)
+        .value(&keys::GC_OLD_RECLAIMED)
         .is_some_and(|share| share > DIES.value);
     sized && promoted > left && dies
 }
 
 /// The required and the current size of a space, in words; the option that sets it; and the expected effect.
 fn room(run: &Run<'_>) -> (String, Option<Goal>, String) {
-    let rate = run.told(&keys::GC_PROMOTION_RATE).map(flow);
+    let rate = run.value(&keys::GC_PROMOTION_RATE).map(flow);
     let less = rate.map_or_else(String::new, |rate| {
         format!("promotion falls by up to {rate}")
     });
@@ -235,13 +236,15 @@ fn room(run: &Run<'_>) -> (String, Option<Goal>, String) {
         .filter(|percent| (1.0..=100.0).contains(percent))
         .map_or(TARGET, |percent| percent / 100.0);
     let now = run
-        .told(&keys::GC_AGE_DESIRED)
+        .value(&keys::GC_AGE_DESIRED)
         .map(|desired| desired / target);
     // The age tables lack what overflowed, so they are a lower bound; what stays and what is promoted is what has to fit.
-    let by_ages = run.told(&keys::GC_AGE_NEEDED).map(|needed| needed / target);
+    let by_ages = run
+        .value(&keys::GC_AGE_NEEDED)
+        .map(|needed| needed / target);
     let in_flight = run
-        .told(&keys::GC_SURVIVORS)
-        .zip(run.told(&keys::GC_PROMOTED))
+        .value(&keys::GC_SURVIVORS)
+        .zip(run.value(&keys::GC_PROMOTED))
         .map(|(survivors, promoted)| SPARE * (survivors + promoted));
     let space = match (by_ages, in_flight) {
         (Some(ages), Some(all)) => ages.max(all),
@@ -273,15 +276,15 @@ fn room(run: &Run<'_>) -> (String, Option<Goal>, String) {
 /// came three times as often, so that pauses took more time than before.
 fn larger_young(run: &Run<'_>, space: f64, now: f64) -> Option<Goal> {
     const MIB: f64 = 1024.0 * 1024.0;
-    let heap = run.told(&keys::GC_HEAP_MAX)?;
+    let heap = run.value(&keys::GC_HEAP_MAX)?;
     // The capacity leaves one of the two spaces out.
-    let young = run.told(&keys::GC_YOUNG_CAPACITY)? + now;
+    let young = run.value(&keys::GC_YOUNG_CAPACITY)? + now;
     let wanted = (2.0 * young).max(PARTS * space);
     let ratio = (wanted / space).floor().clamp(3.0, 10.0) - 2.0;
-    let live = run.told(&keys::GC_LIVE).unwrap_or(0.0);
+    let live = run.value(&keys::GC_LIVE).unwrap_or(0.0);
     let old = (heap - young).max(2.0 * live + wanted);
     let whole = wanted + old;
-    let memory = run.told(&keys::GC_MEMORY)?;
+    let memory = run.value(&keys::GC_MEMORY)?;
     (whole <= MOST * memory).then(|| Goal::Survivors {
         heap: (whole / MIB).ceil() as u64,
         young: (wanted / MIB).ceil() as u64,

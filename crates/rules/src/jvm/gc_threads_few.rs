@@ -5,7 +5,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::run::{Collector, OPTIONS, Run, SHORT, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FEW: Threshold = Threshold {
     name: "GC threads as a share of those that the JVM would choose",
@@ -41,6 +41,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FEW, PAUSES, MUCH, SHORT],
     knobs: &[OPTIONS],
+    measure: Some(Measure::less(&keys::GC_THROUGHPUT)),
     doc: Doc {
         looks_for: "At most half of the GC threads that the JVM would choose for its CPUs, by its options or as a unified log reports them \
             at its start.",
@@ -67,7 +68,7 @@ pub(super) fn few_threads(run: &Run<'_>) -> Option<(u64, u64)> {
     if !pauses_with_threads(run) {
         return None;
     }
-    let (threads, cpus) = (threads(run)?, run.told(&keys::GC_CPUS)?);
+    let (threads, cpus) = (threads(run)?, run.value(&keys::GC_CPUS)?);
     let usual = cpus.min(8.0) + (cpus - 8.0).max(0.0) * 5.0 / 8.0;
     (threads >= 1.0 && threads <= usual * FEW.value).then_some((threads as u64, usual as u64))
 }
@@ -83,7 +84,8 @@ fn pauses_with_threads(run: &Run<'_>) -> bool {
 
 /// GC threads: as the command line has it, else as a unified log reports them at its start.
 fn threads(run: &Run<'_>) -> Option<f64> {
-    run.size_of(THREADS).or_else(|| run.told(&keys::GC_WORKERS))
+    run.size_of(THREADS)
+        .or_else(|| run.value(&keys::GC_WORKERS))
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {

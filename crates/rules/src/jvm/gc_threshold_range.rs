@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
-use crate::{Doc, Judgement, Rule, Threshold};
+use crate::{Doc, Judgement, Measure, Rule, Threshold};
 
 const OLDEST: Threshold = Threshold {
     name: "tenuring threshold",
@@ -30,6 +30,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[OLDEST],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_AGE_THRESHOLD_MAX)),
     doc: Doc {
         looks_for: "-XX:MaxTenuringThreshold above 15 in the options in the log, or such a maximum in its age tables.",
         hurts: "Nothing is promoted by age: survivors are copied in each young collection until they overflow. In the reference case 30 \

@@ -5,7 +5,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::run::{Collector, Run, SHORT, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WHOLE: Threshold = Threshold {
     name: "share of the run without GC pauses",
@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WHOLE, LITTLE, WORST, SHORT],
     knobs: &[],
+    measure: Some(Measure::less(&keys::GC_THROUGHPUT)),
     doc: Doc {
         looks_for: "The share of the run in GC pauses, and the same for its worst 60 s.",
         hurts: "During a pause no request is answered; requests that arrive meanwhile wait and then reach the service all at once.",
@@ -110,7 +111,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         ""
     };
     let stalled = run
-        .told(&keys::GC_STALL_TIME)
+        .value(&keys::GC_STALL_TIME)
         .is_some_and(|time| time > 0.0);
     let sentence = if stalled {
         format!(

@@ -6,7 +6,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, SHORT, each, flow, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const INTERVAL: Threshold = Threshold {
     name: "mean time between young collections, in seconds",
@@ -44,6 +44,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[INTERVAL, SHARE, SHORT],
     knobs: &[OPTIONS],
+    measure: Some(Measure::less(&keys::GC_YOUNG_INTERVAL)),
     doc: Doc {
         looks_for: "Less than a second between young collections on average, while together they take more than 5 % of the run.",
         hurts: "Each has a cost that does not depend on its garbage, and short-lived objects survive because the next collection follows at \
@@ -88,8 +89,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(interval.reading)
             .cite(pause.reading));
     }
-    let rate = run.told(&keys::GC_ALLOCATION_RATE);
-    let room = run.told(&keys::GC_EDEN_FREED);
+    let rate = run.value(&keys::GC_ALLOCATION_RATE);
+    let room = run.value(&keys::GC_EDEN_FREED);
     let sentence = match rate.zip(room) {
         Some((rate, room)) => format!(
             "{what}: {} fills {} of Eden; twice the Eden halves that",
@@ -133,12 +134,12 @@ fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
         };
     }
     let (Some(young), Some(heap)) = (
-        run.told(&keys::GC_YOUNG_CAPACITY),
-        run.told(&keys::GC_HEAP_MAX),
+        run.value(&keys::GC_YOUNG_CAPACITY),
+        run.value(&keys::GC_HEAP_MAX),
     ) else {
         return finding;
     };
-    let live = run.told(&keys::GC_LIVE).unwrap_or(0.0);
+    let live = run.value(&keys::GC_LIVE).unwrap_or(0.0);
     if 2.0 * young + live > 0.8 * heap {
         return finding;
     }

@@ -10,7 +10,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const GROWN: Threshold = Threshold {
     name: "young pause of the last quarter of the run over that of the first",
@@ -57,6 +57,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[GROWN, SIZE, FEW, LONG],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_YOUNG_COST)),
     doc: Doc {
         looks_for: "Young pauses that are half as long again in the last quarter of the run as in the first, while the young generation grew \
             by a fifth or more, and the regression of pauses on sizes is above zero with 95 % confidence.",
@@ -82,7 +83,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let pauses = run.number(&keys::GC_YOUNG_P50)?;
     let sizes = run.number(&keys::GC_YOUNG_USED)?;
-    let count = run.told(&keys::GC_YOUNGS).unwrap_or(0.0);
+    let count = run.value(&keys::GC_YOUNGS).unwrap_or(0.0);
     let ends = ends(&pauses.reading.series).zip(ends(&sizes.reading.series));
     let Some(((first, last), (small, large))) = ends.filter(|_| count >= FEW.value) else {
         let sentence = format!(
@@ -107,7 +108,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         say::bytes(large)
     );
     let low = run
-        .told(&keys::GC_YOUNG_COST_LOW)
+        .value(&keys::GC_YOUNG_COST_LOW)
         .filter(|low| *low > 0.0 && large > SIZE.value * small);
     let Some(low) = low else {
         let sentence = format!("{what}, but {grew}, which does not explain it");
@@ -115,7 +116,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(pauses.reading)
             .cite(sizes.reading));
     };
-    let cost = run.told(&keys::GC_YOUNG_COST).unwrap_or(low);
+    let cost = run.value(&keys::GC_YOUNG_COST).unwrap_or(low);
     let sentence = format!(
         "{what}, while {grew}: each GiB costs {}, at least {}",
         seconds(cost),

@@ -11,7 +11,7 @@ use super::gc_threads_few::{THREADS, few_threads};
 use super::late_start::FIXED_YOUNG;
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each, seconds};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const YOUNG: Threshold = Threshold {
     name: "99th percentile of young pauses in seconds, if no goal is given",
@@ -57,6 +57,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[YOUNG, SURVIVE, STARVED],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_YOUNG_P99)),
     doc: Doc {
         looks_for: "A 99th percentile of the young and mixed collections above the goal, and what explains it: survivors to copy, pauses \
             that grow with the size of the young generation, or lack of CPU.",
@@ -93,7 +94,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .below(p99.value, line)
             .cite(p99.reading));
     }
-    let typical = run.told(&keys::GC_YOUNG_P50);
+    let typical = run.value(&keys::GC_YOUNG_P50);
     let mut what = format!("young collections take up to {took} (99th percentile)");
     if let Some(typical) = typical {
         what = format!("{what}, median {}", seconds(typical));
@@ -117,7 +118,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 }
 
 fn reason(run: &Run<'_>, what: &str) -> Finding {
-    let starved = run.told(&keys::GC_CPU_INVERTED);
+    let starved = run.value(&keys::GC_CPU_INVERTED);
     if let Some(share) = starved.filter(|share| *share > STARVED.value) {
         return run
             .watch(format!(
@@ -135,8 +136,8 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
             .refuted_by("user time of the pauses is far below threads x real time: there is nothing to share");
         return run.take_out(finding, &[THREADS]);
     }
-    let freed = run.told(&keys::GC_EDEN_FREED);
-    let survivors = run.told(&keys::GC_SURVIVORS);
+    let freed = run.value(&keys::GC_EDEN_FREED);
+    let survivors = run.value(&keys::GC_SURVIVORS);
     let survive = freed.zip(survivors).filter(|(freed, _)| *freed > 0.0);
     let survive = survive.map(|(freed, survivors)| survivors / (freed + survivors));
     if let Some(share) = survive.filter(|share| *share > SURVIVE.value) {
@@ -146,8 +147,8 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
         );
         return copied(run, what).refuted_by("pauses are as long when the age tables hold less");
     }
-    let low = run.told(&keys::GC_YOUNG_COST_LOW).filter(|low| *low > 0.0);
-    if let (Some(low), Some(cost)) = (low, run.told(&keys::GC_YOUNG_COST)) {
+    let low = run.value(&keys::GC_YOUNG_COST_LOW).filter(|low| *low > 0.0);
+    if let (Some(low), Some(cost)) = (low, run.value(&keys::GC_YOUNG_COST)) {
         let finding = run.act(format!(
             "{what}: they grow with the young generation, by {} per GiB (at least {})",
             seconds(cost),
@@ -164,8 +165,8 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
 
 /// Survivors take the time: promoted at the age from which on hardly anything dies they are copied less often.
 fn copied(run: &Run<'_>, what: String) -> Finding {
-    let threshold = run.told(&keys::GC_AGE_THRESHOLD);
-    let settled = run.told(&keys::GC_AGE_SETTLED).map(f64::round);
+    let threshold = run.value(&keys::GC_AGE_THRESHOLD);
+    let settled = run.value(&keys::GC_AGE_SETTLED).map(f64::round);
     let settled = settled.filter(|age| *age >= 1.0 && threshold.is_some_and(|now| *age < now));
     let Some(age) = settled else {
         return left_to_goal(run, run.act(what));

@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const OFTEN: Threshold = Threshold {
     name: "heap size changes of 5 % or more per ten minutes, after the first five minutes",
@@ -43,6 +43,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[OFTEN, LENGTH],
     knobs: &[OPTIONS],
+    measure: Some(Measure::more(&keys::GC_HEAP_RESIZES)),
     doc: Doc {
         looks_for: "More than one change of the heap's capacity by 5 % or more per ten minutes, excluding the first five minutes, with a \
             collector that resizes within pauses.",
@@ -99,7 +100,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let finding = run.cite(finding, &[&keys::GC_HEAP_RESIZES, &keys::GC_HEAP_MAX]);
     let most = run
         .size_of("MaxHeapSize=")
-        .or_else(|| run.told(&keys::GC_HEAP_MAX));
+        .or_else(|| run.value(&keys::GC_HEAP_MAX));
     Ok(match most.filter(|most| *most >= MIB) {
         Some(most) => run.raise(finding, Goal::HeapMib((most / MIB).floor() as u64)),
         None => finding,

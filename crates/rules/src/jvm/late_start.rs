@@ -58,12 +58,12 @@ pub(super) fn late(run: &Run<'_>) -> Option<Late> {
     {
         return None;
     }
-    let start = run.told(&keys::GC_CYCLE_OCCUPANCY)?;
+    let start = run.value(&keys::GC_CYCLE_OCCUPANCY)?;
     let reserve = reserve(run);
     let promoted = promoted_in_a_cycle(run, &keys::GC_HEAP_MAX);
     // System.gc() aborts marks as well.
-    let asked = run.told(&keys::GC_FULLS_EXPLICIT).unwrap_or(0.0) > 0.0;
-    let given_up = run.told(&keys::GC_CONCURRENT_ABORTED).unwrap_or(0.0) > 0.0 && !asked;
+    let asked = run.value(&keys::GC_FULLS_EXPLICIT).unwrap_or(0.0) > 0.0;
+    let given_up = run.value(&keys::GC_CONCURRENT_ABORTED).unwrap_or(0.0) > 0.0 && !asked;
     let beyond = promoted.is_some_and(|(share, _)| start > 1.0 - share - reserve);
     // A full collection aborts marks whatever filled the heap: with planted bursts (JDK 8 and 17) an earlier start, recommended
     // because of that alone, left as many failures as before.
@@ -73,7 +73,7 @@ pub(super) fn late(run: &Run<'_>) -> Option<Late> {
     let room = promoted.map_or(1.0, |(share, _)| 1.0 - CYCLES * share - reserve - YOUNGEST);
     let wanted = room.min(start - EARLIER);
     // Below the live set a cycle would follow the other without end.
-    let least = run.told(&keys::GC_LIVE_SHARE).unwrap_or(0.0) + YOUNGEST;
+    let least = run.value(&keys::GC_LIVE_SHARE).unwrap_or(0.0) + YOUNGEST;
     if wanted < least {
         return None;
     }
@@ -98,9 +98,9 @@ pub(super) fn late(run: &Run<'_>) -> Option<Late> {
 /// bytes per second.
 pub(super) fn promoted_in_a_cycle(run: &Run<'_>, whole: &'static Key) -> Option<(f64, f64)> {
     let rate = run
-        .told(&keys::GC_PROMOTION_PEAK)
-        .or_else(|| run.told(&keys::GC_PROMOTION_RATE))?;
-    let length = run.told(&keys::GC_CYCLE_LENGTH)?;
-    let whole = run.told(whole).filter(|whole| *whole > 0.0)?;
+        .value(&keys::GC_PROMOTION_PEAK)
+        .or_else(|| run.value(&keys::GC_PROMOTION_RATE))?;
+    let length = run.value(&keys::GC_CYCLE_LENGTH)?;
+    let whole = run.value(whole).filter(|whole| *whole > 0.0)?;
     Some((rate * length / whole, rate))
 }

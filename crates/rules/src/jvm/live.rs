@@ -109,10 +109,10 @@ impl Live {
 
 /// Full collections of Serial and Parallel leave more than the old generation holds, which has its largest size.
 fn fills_old(run: &Run<'_>, live: f64, source: &str) -> bool {
-    let old = run.told(&keys::GC_OLD_CAPACITY).filter(|old| *old > 0.0);
+    let old = run.value(&keys::GC_OLD_CAPACITY).filter(|old| *old > 0.0);
     let grown = run
-        .told(&keys::GC_HEAP_CAPACITY)
-        .zip(run.told(&keys::GC_HEAP_MAX))
+        .value(&keys::GC_HEAP_CAPACITY)
+        .zip(run.value(&keys::GC_HEAP_MAX))
         .is_some_and(|(now, most)| now > GROWN_UP * most);
     matches!(run.collector(), Collector::Serial | Collector::Parallel)
         && source == "full"
@@ -132,18 +132,18 @@ pub(super) fn live(run: &Run<'_>) -> Live {
     // What the heap holds after a cycle of ZGC or Shenandoah was allocated meanwhile as well: no heap is full by that.
     let full = source != "cycle"
         && (run
-            .told(&keys::GC_LIVE_SHARE)
+            .value(&keys::GC_LIVE_SHARE)
             .is_some_and(|share| share > FULL.value)
             || fills_old(run, live.value, source));
-    let falls = run.told(&keys::GC_LIVE_FALLS).unwrap_or(0.0);
-    let peak = run.told(&keys::GC_LIVE_PEAK).unwrap_or(0.0);
+    let falls = run.value(&keys::GC_LIVE_FALLS).unwrap_or(0.0);
+    let peak = run.value(&keys::GC_LIVE_PEAK).unwrap_or(0.0);
     // What marks and mixed collections leave has garbage of the same cycle in it, which comes and goes.
     let exact = matches!(source, "full" | "sweep" | "mark");
     if falls >= 1.0 && peak > PEAK.value && exact {
         return Live::Saw { falls };
     }
-    let low = run.told(&keys::GC_LIVE_SLOPE_LOW);
-    let seconds = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
+    let low = run.value(&keys::GC_LIVE_SLOPE_LOW);
+    let seconds = run.value(&keys::GC_SECONDS).unwrap_or(0.0);
     let grown = low.map_or(0.0, |low| low * seconds / live.value.max(1.0));
     let series = &live.reading.series;
     // A growth over the run beyond all that is alive now was freed again, unless about as much is alive as ever was: the last
@@ -157,21 +157,21 @@ pub(super) fn live(run: &Run<'_>) -> Live {
         .is_some_and(|first| *first < RISEN.value * live.value);
     // Full collections may come only when the heap is full; what all collections left before shows that it was not.
     // What comes and goes in bursts does not rise from early to late.
-    let rise = run.told(&keys::GC_LIVE_RISE);
+    let rise = run.value(&keys::GC_LIVE_RISE);
     let risen = match rise {
         Some(rise) => rise > RISE.value,
         None => risen,
     };
-    let uptime = run.told(&keys::GC_BEGAN).map(|began| began + seconds);
+    let uptime = run.value(&keys::GC_BEGAN).map(|began| began + seconds);
     let at_start = uptime.filter(|uptime| *uptime < STARTING.value && seconds > 0.0);
     match low {
         _ if full && (risen || rises) && at_start.is_none() => Live::Leak,
         _ if full => Live::Small { at_start },
         None => Live::Unknown,
         Some(low) if rises => {
-            let point = run.told(&keys::GC_LIVE_SLOPE).unwrap_or(low).max(low);
+            let point = run.value(&keys::GC_LIVE_SLOPE).unwrap_or(low).max(low);
             let level = run
-                .told(&keys::GC_LIVE_LATE)
+                .value(&keys::GC_LIVE_LATE)
                 .is_some_and(|late| late < LEVEL.value * point);
             if level {
                 Live::Level

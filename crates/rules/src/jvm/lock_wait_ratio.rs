@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::dumps;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of the threads with something to do that wait for a lock",
@@ -61,6 +61,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, MUCH, FEW, QUEUE, LONG_QUEUE, DUMPS],
     knobs: &["log.guard", "app.lock_split", "rpc.threads"],
+    measure: Some(Measure::more(&keys::THREADS_LOCK_WAITING)),
     doc: Doc {
         looks_for: "Threads that wait for a lock, as a share of the threads with something to do; a lock that many wait for; a pool all of \
             whose threads wait for one lock or for a database connection. The finding names the lock, its holder and what that thread does.",

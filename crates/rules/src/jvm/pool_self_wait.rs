@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::dumps;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const ALL: Threshold = Threshold {
     name: "share of the pool's threads that did not move in any dump, if something else may complete their results",
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[ALL],
     knobs: &[],
+    measure: Some(Measure::more(&keys::THREADS_SELF_POOL_STILL)),
     doc: Doc {
         looks_for: "A pool without an idle thread, all of whose threads wait for the result of another task: FutureTask.get, invokeAll, \
             CompletableFuture.join, ForkJoinTask.join, a CountDownLatch. If no thread of another pool is at work, nothing computes the \

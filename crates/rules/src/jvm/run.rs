@@ -101,7 +101,7 @@ impl<'e> Run<'e> {
     }
 
     /// The number, if the log contains it.
-    pub(super) fn told(&self, key: &'static Key) -> Option<f64> {
+    pub(super) fn value(&self, key: &'static Key) -> Option<f64> {
         self.number(key).ok().map(|number| number.value)
     }
 
@@ -163,7 +163,7 @@ impl<'e> Run<'e> {
     pub(super) fn jdk(&self) -> Jdk {
         Jdk {
             release: self.release(),
-            unified: self.told(&keys::GC_UNIFIED).map(|is| is > 0.0),
+            unified: self.value(&keys::GC_UNIFIED).map(|is| is > 0.0),
         }
     }
 
@@ -270,17 +270,17 @@ impl<'e> Run<'e> {
     /// memory, if that is known. None if the log lacks the sizes, or the memory is too small. Reads `gc.heap_max`,
     /// `gc.live`, `gc.live_peak`, `gc.live_source` and `gc.memory`.
     pub(super) fn larger(&self) -> Option<Larger> {
-        let (heap, live) = (self.told(&keys::GC_HEAP_MAX)?, self.told(&keys::GC_LIVE)?);
+        let (heap, live) = (self.value(&keys::GC_HEAP_MAX)?, self.value(&keys::GC_LIVE)?);
         // If old collections show the exact live set, the largest has to fit, not the last.
         let exact = self
             .words(&keys::GC_LIVE_SOURCE)
             .is_some_and(|source| matches!(source.value, "full" | "mark"));
-        let peak = self.told(&keys::GC_LIVE_PEAK).filter(|_| exact);
+        let peak = self.value(&keys::GC_LIVE_PEAK).filter(|_| exact);
         let live = peak.map_or(live, |peak| live.max(peak.min(1.0) * heap));
         let room = (heap - live).max(0.01 * heap);
         let wanted = (2.0 * live).max(live + 2.0 * room);
         let most = self
-            .told(&keys::GC_MEMORY)
+            .value(&keys::GC_MEMORY)
             .map_or(wanted, |memory| 0.75 * memory);
         let bytes = wanted.min(most);
         (bytes > 1.1 * heap).then(|| Larger {
@@ -310,13 +310,13 @@ impl<'e> Run<'e> {
 
     /// The log covers less than a minute, so it is mostly startup. Reads `gc.seconds`.
     pub(super) fn is_short(&self) -> bool {
-        self.told(&keys::GC_SECONDS)
+        self.value(&keys::GC_SECONDS)
             .is_some_and(|length| length < SHORT.value)
     }
 
     /// The longest acceptable pause: the user's goal, or our threshold. Reads `gc.pause_goal`.
     pub(super) fn goal(&self, line: &Threshold) -> f64 {
-        let goal = self.told(&keys::GC_PAUSE_GOAL);
+        let goal = self.value(&keys::GC_PAUSE_GOAL);
         goal.filter(|goal| *goal > 0.0).unwrap_or(line.value)
     }
 }

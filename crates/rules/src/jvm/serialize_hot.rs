@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::dumps;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of the running threads with Java serialization on their stack",
@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, FEW, MANY],
     knobs: &[],
+    measure: Some(Measure::more(&keys::THREADS_SERIALIZING)),
     doc: Doc {
         looks_for: "More than a twentieth of the running threads with ObjectInputStream or ObjectOutputStream on their stack, in dumps with \
             at least 40 running threads together.",

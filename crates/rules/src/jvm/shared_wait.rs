@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::dumps::{self, Wait};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of the threads with something to do that wait for one resource in all dumps",
@@ -53,6 +53,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, MUCH, FEW],
     knobs: &[],
+    measure: Some(Measure::more(&keys::THREADS_WAIT_STILL)),
     doc: Doc {
         looks_for: "Threads that wait at one place for something that no thread owns: a permit of a Semaphore, a CountDownLatch, a \
             CyclicBarrier, a Phaser, an Exchanger, the result of a task, a future, room in a full queue, a condition. The wait must last: \

@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::dumps;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of one CPU that a thread used between the dumps",
@@ -38,6 +38,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, MAPS],
     knobs: &[],
+    measure: Some(Measure::more(&keys::THREADS_HOT_SHARE)),
     doc: Doc {
         looks_for: "Threads by the growth of cpu= from the first dump to the last; on JDK 8, which prints none, threads that run Java code \
             in all of at least three dumps. Frames identify three kinds of loops, if the same line of the application calls them each time: \

@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::dumps;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const HALF: Threshold = Threshold {
     name: "share of carriers held by virtual threads that do not run",
@@ -37,6 +37,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[HALF, ALL],
     knobs: &[],
+    measure: Some(Measure::more(&keys::THREADS_CARRIERS_HELD)),
     doc: Doc {
         looks_for: "Carriers with the same virtual thread in all printed dumps and almost no CPU time meanwhile; in files of \
             Thread.dump_to_file, virtual threads that are parked on their carrier, and those that no carrier has run yet.",

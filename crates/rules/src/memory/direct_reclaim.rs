@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const STALLS: Threshold = Threshold {
     name: "allocations that had to reclaim, per second",
@@ -44,6 +44,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[STALLS, PRESSURE, RESERVE],
     knobs: &["mem.min_free_kbytes", "mem.watermark_scale"],
+    measure: Some(Measure::more(&keys::MEMORY_ALLOCSTALL)),
     doc: Doc {
         looks_for: "Allocations that had to reclaim pages themselves, while some task waits for memory in more than 5 % of the \
             time.",

@@ -10,7 +10,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const PAGES: Threshold = Threshold {
     name: "pages read from swap per second",
@@ -43,6 +43,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[PAGES, SHORT, SWAPPINESS],
     knobs: &["mem.swappiness", "mem.min_free_kbytes"],
+    measure: Some(Measure::more(&keys::MEMORY_SWAP_IN)),
     doc: Doc {
         looks_for: "Pages read from swap in every part of the window; for a judged process, also memory in swap and major \
             faults.",

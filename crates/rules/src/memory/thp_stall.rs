@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const STALLS: Threshold = Threshold {
     name: "allocations that compacted per second",
@@ -36,6 +36,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[STALLS, FALLBACKS],
     knobs: &["mem.thp_defrag", "mem.thp"],
+    measure: Some(Measure::more(&keys::MEMORY_COMPACT_STALL)),
     doc: Doc {
         looks_for: "More than ten allocations per second that compacted memory themselves, in every part of the window.",
         hurts: "The thread moves other pages for up to milliseconds before it gets its own. The result is latency spikes \

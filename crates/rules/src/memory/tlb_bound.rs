@@ -6,7 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WALKS: Threshold = Threshold {
     name: "share of data loads that miss the TLB",
@@ -27,6 +27,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[&keys::MEMORY_THP, &keys::MEMORY_TLB_SHARE],
     thresholds: &[WALKS, MUCH],
     knobs: &["mem.thp", "mem.hugetlb", "jvm.large_pages"],
+    measure: Some(Measure::more(&keys::MEMORY_TLB_SHARE)),
     doc: Doc {
         looks_for: "More than 5 % of the data loads on all CPUs miss the TLB, by hardware counters.",
         hurts: "Each page needs an entry in the TLB, which has a few thousand; a heap of gigabytes in 4 KiB pages misses it \

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const USE: Threshold = Threshold {
     name: "entries, as a share of nf_conntrack_max",
@@ -32,6 +32,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[&keys::CONNTRACK_DROPPED, &keys::CONNTRACK_USE],
     thresholds: &[USE, SEVERE, RACE],
     knobs: &["net.conntrack"],
+    measure: Some(Measure::more(&keys::CONNTRACK_USE)),
     doc: Doc {
         looks_for: "A table more than 85 % full, or packets dropped and inserts failed because of it.",
         hurts: "At 100 % every new connection is dropped, whatever the service could take.",

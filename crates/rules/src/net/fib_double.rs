@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples under __fib_validate_source",
@@ -51,6 +51,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, KNOWN, CALLERS, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.rp_filter", "net.accept_local", "net.early_demux"],
+    measure: Some(Measure::more(&keys::STACK_FIB_VALIDATE)),
     doc: Doc {
         looks_for: "More than 1 % of busy samples under __fib_validate_source, with two callers of fib_table_lookup.",
         hurts: "A second route look-up per packet.",

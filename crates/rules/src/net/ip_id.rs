@@ -8,7 +8,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples in __ip_select_ident",
@@ -33,6 +33,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, sampled::SAMPLES, sampled::BUSY],
     knobs: &["sock.pmtudisc"],
+    measure: Some(Measure::more(&keys::STACK_IP_ID)),
     doc: Doc {
         looks_for: "More than 3 % of busy samples in __ip_select_ident itself.",
         hurts: "A cache line moves between CPUs for each datagram that is sent.",

@@ -9,7 +9,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples under netfilter",
@@ -37,6 +37,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.iptables_unload"],
+    measure: Some(Measure::more(&keys::STACK_NETFILTER)),
     doc: Doc {
         looks_for: "More than 1 % of busy samples under netfilter, with base chains or legacy tables present and no \
                     rule in nf_tables.",

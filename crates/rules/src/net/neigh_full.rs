@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const REFUSED: Threshold = Threshold {
     name: "new neighbours refused per second",
@@ -30,9 +30,10 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[REFUSED, ENTRIES],
     knobs: &["net.neigh_gc"],
+    measure: Some(Measure::more(&keys::NEIGH_REFUSED)),
     doc: Doc {
         looks_for: "Neighbours refused because a table was full (table_fulls), or a table more than 90 % full.",
-        hurts: "Packets to new neighbours are dropped at once, connects fail with ENOBUFS or time out, while known neighbours work.",
+        hurts: "Packets to new neighbours are dropped immediately, connects fail with ENOBUFS or time out, while known neighbours work.",
         todo: "Raise gc_thresh3 above the number of neighbours, and gc_thresh2 with it (net.neigh_gc). Many neighbours that do \
             not exist come from a scan, or from a network that is too large.",
         wrong: "The tables and their limits are shared by all network namespaces: another container may be the one that fills them.",

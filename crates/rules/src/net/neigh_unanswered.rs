@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const GIVEN_UP: Threshold = Threshold {
     name: "neighbours given up per second",
@@ -24,6 +24,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[GIVEN_UP],
     knobs: &[],
+    measure: Some(Measure::more(&keys::NEIGH_UNANSWERED)),
     doc: Doc {
         looks_for: "Neighbours of this network namespace in the states INCOMPLETE or FAILED, while the kernel gives up one every ten \
             seconds or more.",

@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const DROPPED: Threshold = Threshold {
     name: "packets dropped by rules, per second",
@@ -65,6 +65,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[DROPPED, SHARE, FEW, MUCH, LITTLE, AGAIN],
     knobs: &[],
+    measure: Some(Measure::more(&keys::DROP_NETFILTER)),
     doc: Doc {
         looks_for: "More than 50 packets a second dropped by netfilter (kfree_skb with NETFILTER_DROP), more than 1 % of the packets that \
             this network namespace receives, or more than 10 and more than 5 %, while it has rules. Where TCP sends again at the same time, 0.1 % is enough.",

@@ -6,7 +6,7 @@ use rungwise_model::keys;
 
 use crate::net::other_namespaces;
 use crate::sampled::{self, Sampled};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples in the evaluation of rules",
@@ -42,9 +42,10 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, RULES, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.nft_rules", "net.conntrack"],
+    measure: Some(Measure::more(&keys::STACK_NFT_RULES)),
     doc: Doc {
         looks_for: "More than 3 % of busy samples in nft_do_chain or ipt_do_table, and a base chain of more than 50 \
-                    rules on the way of its packets; or more than 3 % in netfilter outside the rules, while connections are tracked.",
+                    rules on the path of its packets; or more than 3 % in netfilter outside the rules, while connections are tracked.",
         hurts: "The walk is linear: a packet that matches the last rule has paid for all.",
         todo: "Sets and maps instead of lists; rules for the busiest traffic first; no tracking of connections for the \
                service's port where the firewall allows it.",

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const BUSY: Threshold = Threshold {
     name: "share of a CPU in softirqs",
@@ -45,6 +45,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[BUSY, SOME, THEIRS, TRAFFIC],
     knobs: &[],
+    measure: Some(Measure::more(&keys::NETNS_OTHER_PACKETS)),
     doc: Doc {
         looks_for: "Other network namespaces that receive three times as many packets as this one, and more than 1000 a second. \
             Where softirqs take more than 50 % of a CPU as well, their packets are the cause; from 20 % on it is \

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const USED: Threshold = Threshold {
     name: "ports used to one destination, as a share of the range",
@@ -33,13 +33,14 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[USED, SEVERE],
     knobs: &["net.tw_reuse", "net.port_range"],
+    measure: Some(Measure::more(&keys::TCP_PORTS_USED)),
     doc: Doc {
         looks_for: "Connections to one destination, those in TIME_WAIT included, that use more than 80 % of the local \
                     port range.",
         hurts: "connect() takes longer to find a port, and fails with EADDRNOTAVAIL at the end.",
         todo: "Connections that are kept and used again; tcp_tw_reuse on the client where it is off (2 is on for loopback \
                alone, the kernel's default since 4.19); a wider port range.",
-        wrong: "Each local address has its own ports: they are counted apart, and the busiest address is told. Sockets whose \
+        wrong: "Each local address has its own ports: they are counted per address, and the finding names the busiest one. Sockets whose \
                 ports a program binds itself count as well, whether or not they lie in the kernel's way.",
         sources: "Documentation/networking/ip-sysctl.rst (ip_local_port_range, tcp_tw_reuse).",
     },
@@ -85,7 +86,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         finding = finding.cite(reuse.reading);
     }
     let finding = finding.consider("net.port_range").refuted_by(
-        "`connect` finds a port at once under the same load: strace shows no EADDRNOTAVAIL",
+        "`connect` finds a port immediately under the same load: strace shows no EADDRNOTAVAIL",
     );
     Ok(vec![match to {
         Some(to) => finding.cite(to.reading),

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const DROPS: Threshold = Threshold {
     name: "datagrams dropped at the sockets of the port, per second",
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[DROPS, SOCKETS],
     knobs: &["sock.reuseport_bpf"],
+    measure: Some(Measure::more(&keys::UDP_SOCKET_DROPS)),
     doc: Doc {
         looks_for: "A UDP port with several sockets, of which fewer than half drop datagrams.",
         hurts: "One worker is overloaded and loses its share while the others have time to spare.",

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const DROPPED: Threshold = Threshold {
     name: "packets dropped by source validation, per second",
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[DROPPED, SHARE],
     knobs: &["net.rp_filter"],
+    measure: Some(Measure::more(&keys::IP_REVERSE_PATH)),
     doc: Doc {
         looks_for: "IPReversePathFilter that grows by more than one a second and 0.1 % of the packets received.",
         hurts: "The packets vanish without an answer: connections over that path hang, datagrams are lost.",

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples in slab allocation and release",
@@ -45,6 +45,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, UDP, BATCH, PACKETS, sampled::SAMPLES, sampled::BUSY],
     knobs: &["sock.recvmmsg", "sock.udp_gro", "net.gro_normal_batch"],
+    measure: Some(Measure::more(&keys::STACK_SLAB)),
     doc: Doc {
         looks_for: "More than 8 % of busy samples in slab allocation, release, and skb_release_data.",
         hurts: "A buffer per packet, made on one CPU and freed on another.",

@@ -10,7 +10,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::spread;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RATE: Threshold = Threshold {
     name: "packets dropped at the backlog, per second, in each part of the window",
@@ -61,6 +61,7 @@ pub(crate) static RULE: Rule = Rule {
         "net.flow_limit",
         "sock.reuseport",
     ],
+    measure: Some(Measure::more(&keys::SOFTNET_DROPPED)),
     doc: Doc {
         looks_for: "Drops at the backlog of a CPU in each third of the window.",
         hurts: "Packets that crossed the wire are lost, of all services that this CPU takes packets for.",

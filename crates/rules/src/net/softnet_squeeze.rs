@@ -11,7 +11,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const SHARE: Threshold = Threshold {
     name: "squeezed rounds, as a share of packets",
@@ -59,6 +59,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, LOST, STEAL, PACKETS, TIME],
     knobs: &["net.netdev_budget", "net.irq_affinity", "net.queues"],
+    measure: Some(Measure::more(&keys::SOFTNET_SQUEEZED_SHARE)),
     doc: Doc {
         looks_for: "A CPU whose squeezed rounds exceed 1 % of its packets, while packets are lost at a device's ring or \
                     at a backlog.",

@@ -4,7 +4,7 @@ use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const RATE: Threshold = Threshold {
     name: "system calls per second on one CPU",
@@ -50,6 +50,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[RATE, LEAST, MOST, BUSY, ENTRY],
     knobs: &["sock.recvmmsg", "sock.udp_gro", "cmdline.mitigations"],
+    measure: Some(Measure::more(&keys::SYSCALL_RATE)),
     doc: Doc {
         looks_for: "More than 100,000 system calls/s on one CPU that is 80 % busy, with about one datagram per call.",
         hurts: "Entry, exit and the walk through the socket layer are paid per datagram.",

@@ -8,7 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const OVERFLOWS: Threshold = Threshold {
     name: "connections dropped at a full accept queue, per second",
@@ -35,13 +35,14 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[OVERFLOWS, FULL],
     knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
+    measure: Some(Measure::more(&keys::TCP_LISTEN_OVERFLOWS)),
     doc: Doc {
         looks_for: "ListenOverflows that grow, and the listening sockets whose accept queue is full.",
         hurts: "The client believes in a connection that the server forgot, and waits a second or more.",
         todo: "For bursts: a longer queue, by the service's own listen() and by net.core.somaxconn, whichever is \
-               smaller. A queue that stays full means that nobody accepts: look at the acceptor first.",
+               smaller. A queue that stays full means that no thread accepts: check the accepting thread first.",
         wrong: "A stopped acceptor (garbage collection, a lock, no CPU) fills any queue: then a longer one \
-                only delays. The queue is looked at four times in a window and may be empty by then.",
+                only delays. The queue is sampled four times per window and may be empty at those moments.",
         sources: "tcp_conn_request and tcp_v4_syn_recv_sock (Linux 6.18); pcp's tcplistenoverflows; netdata's \
                   tcp_listen; listen(2).",
     },

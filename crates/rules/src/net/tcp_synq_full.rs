@@ -8,7 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RATE: Threshold = Threshold {
     name: "times the queue was full, per second",
@@ -30,6 +30,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[&keys::TCP_FLAGS, &keys::TCP_SYNQ_FULL],
     thresholds: &[RATE, ATTACK],
     knobs: &["rpc.backlog", "net.somaxconn", "net.syn_backlog"],
+    measure: Some(Measure::more(&keys::TCP_SYNQ_FULL)),
     doc: Doc {
         looks_for: "TCPReqQFullDrop or TCPReqQFullDoCookies growing by more than one per minute.",
         hurts: "With cookies, connections lose options (window scaling, SACK) where timestamps are off; without \

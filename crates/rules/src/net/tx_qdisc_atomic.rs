@@ -6,7 +6,7 @@
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "busy samples that take an uncontended lock under dev_queue_xmit",
@@ -32,6 +32,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, WAITING, sampled::SAMPLES],
     knobs: &["net.default_qdisc"],
+    measure: Some(Measure::more(&keys::STACK_XMIT_SPIN)),
     doc: Doc {
         looks_for: "More than 5 % of busy samples in _raw_spin_lock below dev_queue_xmit, with next to none waiting.",
         hurts: "Each packet pays for atomic instructions of the queueing discipline.",

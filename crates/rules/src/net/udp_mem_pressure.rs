@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const USED: Threshold = Threshold {
     name: "memory of UDP, as a share of its pressure mark",
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[USED, ALIVE],
     knobs: &["net.udp_mem"],
+    measure: Some(Measure::more(&keys::UDP_MEM)),
     doc: Doc {
         looks_for: "Memory of all UDP sockets above the pressure mark of udp_mem, or datagrams refused for lack of it.",
         hurts: "Datagrams of every service are refused, not only of the one that holds the memory.",

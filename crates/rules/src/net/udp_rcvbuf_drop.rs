@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Kind, Missing, Quantity, Subject, Words
 use rungwise_model::keys;
 
 use super::ports;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "datagrams dropped, as a share of those that arrived",
@@ -78,6 +78,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, FEW, MUCH, UNREAD, DELAY, HOLD, CHARGE, LARGEST],
     knobs: &["net.rmem_max", "sock.reuseport", "sock.recvmmsg"],
+    measure: Some(Measure::more(&keys::UDP_RCVBUF_SHARE)),
     doc: Doc {
         looks_for: "More than 0.1 % of the datagrams dropped at full receive queues (RcvbufErrors), with the sockets \
                     that drop.",
@@ -88,7 +89,7 @@ pub(crate) static RULE: Rule = Rule {
         wrong: "A reader that is blocked, or that waits for a CPU, loses whatever the buffer: more buffer only delays. \
                 Run delay is checked where threads were sampled; a reader blocked in something else cannot be distinguished \
                 from a slow one, unless nothing at all is read: a service that hangs or a socket that is forgotten, \
-                which is only watched. A size is asked for only where a sysctl decides it: a buffer that the service chose \
+                which is only watched. A size is recommended only where a sysctl sets it: a buffer that the service chose \
                 itself is the service's to enlarge.",
         sources: "udp(7), socket(7); netdata's udp_errors; bpftune's UDP buffer tuner; measured on Linux 6.18: 191 of \
                   200 datagrams dropped with 8 KiB.",

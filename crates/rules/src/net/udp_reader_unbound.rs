@@ -12,7 +12,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject, Words};
 use rungwise_model::keys;
 
 use super::udp_shared_socket::{READER, Read, TRAFFIC, read};
-use crate::{Doc, Judgement, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
 const FREE: Threshold = Threshold {
     name: "CPUs on which a reader may run",
@@ -38,6 +38,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[TRAFFIC, READER, FREE],
     knobs: &["sock.reuseport_bpf", "cpu.pin_threads"],
+    measure: Some(Measure::more(&keys::LOCK_UDP_CONTENTIONS)),
     doc: Doc {
         looks_for: "At least 10,000 datagrams/s, two or more sockets on the busiest UDP port, and two or more busy threads of \
                     its process that may run on more than one CPU.",

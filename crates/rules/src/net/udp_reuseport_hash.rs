@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::ports;
 use super::udp_socket_lock::{SOFTIRQ_SAMPLES, Spinning};
-use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
     name: "softirq samples that spin under the UDP enqueue",
@@ -36,6 +36,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, sampled::SAMPLES, SOFTIRQ_SAMPLES],
     knobs: &["sock.reuseport_bpf", "sock.incoming_cpu", "cpu.pin_threads"],
+    measure: Some(Measure::more(&keys::STACK_UDP_LOCK)),
     doc: Doc {
         looks_for: "More than 5 % of softirq samples spinning below the UDP enqueue, where the busiest port has at \
                     least as many sockets as CPUs take packets.",

@@ -9,7 +9,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::ports::{self, Port};
-use crate::{Doc, Judgement, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
 pub(super) const TRAFFIC: Threshold = Threshold {
     name: "datagrams received per second",
@@ -40,13 +40,14 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[TRAFFIC, READER],
     knobs: &["sock.reuseport"],
+    measure: Some(Measure::less(&keys::UDP_SOCKETS)),
     doc: Doc {
         looks_for: "At least 10,000 datagrams/s, one socket on the busiest UDP port, and two or more threads of its \
                     process that use at least 5 % of a CPU.",
         hurts: "All readers and all CPUs that receive meet at one queue and its lock, and no datagram stays on the CPU \
                 that received it. Steering, by RPS or by BPF, cannot help before each thread has a socket of its own.",
         todo: "One socket per thread with SO_REUSEPORT (a change of the service), and measure: it is the condition of the \
-               steps after it and need not pay by itself.",
+               later steps and may not help on its own.",
         wrong: "It says how the service is built, not that it hurts; on two CPUs the change alone brought nothing that could \
                 be measured. Busy threads of the process may do other work than to read. Flows are dealt by hash: few \
                 flows may leave threads without work.",

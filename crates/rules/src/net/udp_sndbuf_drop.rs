@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "datagrams not sent, as a share of all",
@@ -26,6 +26,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[&keys::UDP_SENT, &keys::UDP_SNDBUF_DROPS],
     thresholds: &[SHARE, RATE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::UDP_SNDBUF_DROPS)),
     doc: Doc {
         looks_for: "SndbufErrors of UDP above 0.1 % of the datagrams sent.",
         hurts: "The send fails with EAGAIN or ENOBUFS; a program that ignores the error has lost the reply.",

@@ -10,7 +10,7 @@ use rungwise_model::keys;
 
 use super::ports::{self, Port};
 use crate::sampled::{self, Sampled};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "softirq samples that spin under the UDP enqueue",
@@ -68,6 +68,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, RATE, CPUS, OURS, sampled::SAMPLES, SOFTIRQ_SAMPLES],
     knobs: &["sock.reuseport"],
+    measure: Some(Measure::more(&keys::STACK_UDP_LOCK)),
     doc: Doc {
         looks_for: "More than 10 % of softirq samples spinning on a lock below the UDP enqueue, or more than 1,000 \
                     contentions/s there, with at least two CPUs in NET_RX and one socket on the busiest UDP port. It is only worth \
@@ -76,7 +77,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "One socket per worker with SO_REUSEPORT (a change of the service). Only then do receive steering, \
                steering by BPF and pinning pay.",
         wrong: "Samples and contentions are those of the whole machine, so contention for a socket of another network namespace (a \
-                container) looks like one for the busiest socket here; the share of the packets tells them apart, unless both \
+                container) looks like one for the busiest socket here; the share of the packets distinguishes them, unless both \
                 are busy. The kernel counts no datagrams per socket, so the port is a guess (drops, queue, readers). The reader \
                 takes the same lock: with one CPU in NET_RX that is all it is. Guests show \
                 __pv_queued_spin_lock_slowpath, bare metal native_queued_spin_lock_slowpath; both are counted.",

@@ -8,7 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FAULTS: Threshold = Threshold {
     name: "hinting faults per second",
@@ -33,6 +33,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FAULTS, FADES],
     knobs: &["numa.balancing"],
+    measure: Some(Measure::more(&keys::NUMA_HINT_FAULTS)),
     doc: Doc {
         looks_for: "More than 10,000 hinting faults per second in every part of the window, not fading, with balancing on.",
         hurts: "Each fault takes a thread out of its work, and each page that moves stops all who use it. Memory that two \

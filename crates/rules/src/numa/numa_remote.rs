@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const REMOTE: Threshold = Threshold {
     name: "share of the memory on other nodes",
@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
         "numa.balancing",
         "net.irq_affinity",
     ],
+    measure: Some(Measure::more(&keys::NUMA_PROCESS_REMOTE)),
     doc: Doc {
         looks_for: "A process with at least 64 MiB, more than 20 % of it on nodes where its threads did not run; or a node with \
             more than 20 % of its allocations for another node.",

@@ -9,7 +9,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WAITS: Threshold = Threshold {
     name: "share of the window in which its busiest thread waits for a CPU",
@@ -45,6 +45,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WAITS, USED, IDLE],
     knobs: &["cpu.pin_threads", "virt.container_cpuset"],
+    measure: Some(Measure::more(&keys::PROCESS_BUSIEST_DELAY)),
     doc: Doc {
         looks_for: "Processes that may run on only some of the CPUs, use most of them, and wait for them in more than 10 % of the window, while the other CPUs are less than 70 % busy.",
         hurts: "The service queues for a few CPUs of the machine. Each request waits, although CPUs are free.",

@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::called;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const UNREAD: Threshold = Threshold {
     name: "connections with unread data in every sample",
@@ -41,6 +41,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[UNREAD, IDLE, WAITS],
     knobs: &[],
+    measure: Some(Measure::more(&keys::PROCESS_UNREAD)),
     doc: Doc {
         looks_for: "Connections of a listening process with data in the receive queue, or connections in its accept queue, in every sample, while the process uses less than half of a CPU.",
         hurts: "The clients wait although the process has nothing to compute: no CPU, no network and no kernel setting is the limit.",

@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::called;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const CONNECTING: Threshold = Threshold {
     name: "connection attempts present in two samples",
@@ -27,6 +27,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[CONNECTING],
     knobs: &[],
+    measure: Some(Measure::more(&keys::DEPENDENCY_CONNECTING)),
     doc: Doc {
         looks_for: "A socket in state SYN-SENT in two samples of the window, or sockets in that state to one server in most samples, and none in another state.",
         hurts: "The thread or request that connects waits for its timeout, and each retry adds one.",

@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::called;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WAITING: Threshold = Threshold {
     name: "share of the busy sessions that wait, lower median of the samples",
@@ -40,6 +40,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WAITING, WAITERS, OFTEN],
     knobs: &[],
+    measure: Some(Measure::more(&keys::LOCK_DATABASE_WAITING)),
     doc: Doc {
         looks_for: "Two or more client sessions of a PostgreSQL server whose process title ends in `waiting` in most samples, and that are a quarter of its busy sessions or more; or two or more in a tenth of many samples.",
         hurts: "Sessions that update the same row run one after the other, whatever the CPUs and disks can do. A forgotten transaction (idle in transaction) blocks every session that needs its rows.",

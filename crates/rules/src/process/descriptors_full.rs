@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::called;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
     name: "open descriptors of the process as a share of its limit",
@@ -40,6 +40,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FULL, NEAR, HOST],
     knobs: &["rpc.nofile"],
+    measure: Some(Measure::more(&keys::PROCESS_DESCRIPTORS)),
     doc: Doc {
         looks_for: "A process whose open descriptors are 95 % of its limit or more (80 %: watched), or open files of the machine at 90 % of fs.file-max.",
         hurts: "New connections, files and upstream requests fail. Clients connect (the kernel accepts for the process) and get no answer.",

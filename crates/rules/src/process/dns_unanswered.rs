@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::called;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RESOLVING: Threshold = Threshold {
     name: "queries without an answer for half a second",
@@ -27,6 +27,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[RESOLVING],
     knobs: &[],
+    measure: Some(Measure::more(&keys::DEPENDENCY_RESOLVING)),
     doc: Doc {
         looks_for: "A UDP socket connected to port 53 that was opened within the window and still open half a second later.",
         hurts: "Each lookup takes 5 s and more. Threads that resolve names block meanwhile.",

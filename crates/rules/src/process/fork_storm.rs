@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Quantity};
 use rungwise_model::keys;
 
 use super::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const MADE: Threshold = Threshold {
     name: "processes and threads created per second and CPU, in most parts of the window",
@@ -62,6 +62,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[MADE, USED, FULL, THREADS, ENDED],
     knobs: &[],
+    measure: Some(Measure::more(&keys::TASKS_MADE)),
     doc: Doc {
         looks_for: "More than 100 processes and threads created per second and CPU in most parts of the window, with ended children that used more than a tenth of all CPUs in most parts of it. If the CPUs are not full, this is only watched. Or more than 1000 per second and CPU, while a service spends a fifth of its CPU time in threads that end.",
         hurts: "fork, exec, the loader and exit cost about a millisecond of CPU time each, mostly in the kernel, and evict the caches of working processes. A thread costs about 30 us, and each start and end takes a lock of its process (mmap_lock).",

@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{called, is_service, wait_for_cpu, waits_for_cpu};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WAITS: Threshold = Threshold {
     name: "share of the window in which its busiest thread waits for a CPU",
@@ -55,6 +55,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WAITS, LITTLE, SOME, NICE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::PROCESS_BUSIEST_DELAY)),
     doc: Doc {
         looks_for: "A process that answers on a port, or the judged process with its children, that runs under SCHED_IDLE, SCHED_BATCH or a nice value of 5 or more, and waits for a CPU in more than 10 % of the window, or in more than 5 % of it and for more than half as long as it runs. From 2 % on it is watched.",
         hurts: "At nice 19 a process gets 1.5 % of a CPU for which one process of normal priority competes; SCHED_IDLE gets less.",

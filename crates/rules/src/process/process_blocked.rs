@@ -7,7 +7,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const BLOCKED: Threshold = Threshold {
     name: "share of the samples in state D",
@@ -53,6 +53,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[BLOCKED, STUCK, WRITES, FROZEN],
     knobs: &[],
+    measure: Some(Measure::more(&keys::PROCESS_BLOCKED)),
     doc: Doc {
         looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, is a child of it, answers on a port, or makes no progress at all; or a process with a thread in state D in a write in a tenth of the samples, or in two samples for a frozen file system (one is watched).",
         hurts: "The thread does nothing else meanwhile: in an event loop all clients of the process wait.",

@@ -32,6 +32,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[CHILDREN],
     knobs: &[],
+    measure: None,
     doc: Doc {
         looks_for: "A process without a terminal that is in state T in every sample. The judged process, its children, and processes that answer on a port: in state T in any sample.",
         hurts: "Its connections get no answer. If the service has several workers, some clients hang and the rest are fast.",

@@ -32,6 +32,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[TRACES],
     knobs: &[],
+    measure: None,
     doc: Doc {
         looks_for: "A process with a tracer (TracerPid in /proc/PID/status) that is the judged process, a child of it, or answers on a port, or whose tracer uses CPU time.",
         hurts: "Each system call of the traced process waits for the tracer. A service under strace loses half to nine tenths of its throughput.",

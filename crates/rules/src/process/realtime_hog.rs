@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{called, is_service, waits_for_cpu};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const HOGS: Threshold = Threshold {
     name: "CPU time of the real-time process, in CPUs",
@@ -54,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[HOGS, SOME, WAITS, LITTLE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::SCHED_PROCESS_CPU)),
     doc: Doc {
         looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than 0.2 CPUs in most parts of the window; from 0.05 CPUs on if a service waits for a CPU in 1 % of the window and half as long as it runs, otherwise it is watched if tasks wait. Kernel threads are excluded.",
         hurts: "Ordinary tasks on its CPU wait up to 95 % of the time, and tasks queued there before it started migrate late.",

@@ -6,7 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const AGAIN: Threshold = Threshold {
     name: "times in a window that a different socket starts to listen on the port",
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[AGAIN, ONCE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::LISTEN_CHANGES)),
     doc: Doc {
         looks_for: "A TCP address whose listening socket is replaced twice in the window or more, with a gap in which no socket listened. Once, or without a gap, is watched.",
         hurts: "Connections are refused in between, requests in progress are lost, caches are cold, and a JVM starts without compiled code.",

@@ -6,7 +6,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::called;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
     name: "share of kernel.pid_max or kernel.threads-max",
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FULL, ZOMBIES],
     knobs: &[],
+    measure: Some(Measure::more(&keys::TASKS_SHARE)),
     doc: Doc {
         looks_for: "Processes and threads of the machine at 80 % of the smaller of kernel.pid_max and kernel.threads-max, or a process with a hundred zombie children.",
         hurts: "At the limit fork and pthread_create fail with EAGAIN for every user: no login, no new worker, no health check.",

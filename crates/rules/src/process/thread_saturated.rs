@@ -8,7 +8,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
     name: "CPU time of the thread as a share of every part of the window",
@@ -50,6 +50,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FULL, WAITS, ALL],
     knobs: &[],
+    measure: Some(Measure::more(&keys::PROCESS_BUSIEST_THREAD)),
     doc: Doc {
         looks_for: "A thread that ran for more than 90 % of every part of the window, of the judged process, of its children, or of a process that answers on a port, while the service as a whole leaves CPUs unused.",
         hurts: "The thread is the service's limit: throughput stops growing there, and requests queue in front of it. More CPUs do not help.",

@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const ADDED: Threshold = Threshold {
     name: "threads added in the window, as a share of those at its end",
@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[ADDED, MANY],
     knobs: &[],
+    measure: Some(Measure::more(&keys::PROCESS_THREADS_ADDED)),
     doc: Doc {
         looks_for: "A process with more than 64 threads per CPU that added more than 30 % of them within the window and created some in every part of it.",
         hurts: "Each thread takes a stack and scheduler time, and more threads wait for the same locks. At the limit of the group (pids.max), of the user or of the machine the service fails.",

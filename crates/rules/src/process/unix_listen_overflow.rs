@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
     name: "share of the samples in which the queue is full",
@@ -48,6 +48,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FULL, PILE, MOVES, LEFT],
     knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
+    measure: Some(Measure::more(&keys::UNIX_FULL)),
     doc: Doc {
         looks_for: "A listening Unix socket with more connections in its queue than its backlog in 2 % of the samples, while connections come and go. One connection or more on average is watched, and so are two in a queue that does not change.",
         hurts: "A caller that does not block, such as nginx, gets EAGAIN and answers 502 at once; all others wait. No counter records it, and the application does not notice.",

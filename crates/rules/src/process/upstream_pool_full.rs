@@ -7,7 +7,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::called;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
     name: "share of the samples in which all connections to the server have a request open",
@@ -49,6 +49,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[FULL, ALWAYS, QUEUE, BUSY],
     knobs: &[],
+    measure: Some(Measure::more(&keys::DEPENDENCY_POOL_QUEUE)),
     doc: Doc {
         looks_for: "A process with clients whose connections to another server all have a request open in a fifth of the samples or more, while more client requests are open than were passed on: one or more on average, and fewer than half as many while a connection is free.",
         hurts: "Requests queue in front of the pool. The server may be idle: its response time is not the response time that clients see.",

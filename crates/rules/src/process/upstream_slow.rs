@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LATE: Threshold = Threshold {
     name: "median time for which requests to the server have been open",
@@ -58,6 +58,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LATE, LONG, BUSY, ANSWER],
     knobs: &[],
+    measure: Some(Measure::more(&keys::DEPENDENCY_WAIT)),
     doc: Doc {
         looks_for: "A process with client requests unanswered for more than 20 ms, and with requests to another server unanswered for as long, in most samples, while the process itself uses little CPU. Mean response times of 1 ms or more are watched.",
         hurts: "The response time of the dependency adds to that of the service, and each open request holds a worker, a connection and memory.",

@@ -7,7 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{called, is_service};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WAITERS: Threshold = Threshold {
     name: "threads that wait for one lock in every sample",
@@ -55,6 +55,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WAITERS, MOVING, SHORT, OFTEN],
     knobs: &[],
+    measure: Some(Measure::more(&keys::LOCK_USER_WAITERS)),
     doc: Doc {
         looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two or more in a fifth of many samples are watched.",
         hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",

@@ -61,6 +61,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WAITS, LITTLE],
     knobs: &[],
+    measure: None,
     doc: Doc {
         looks_for: "A resource beyond its threshold in the resource table, in every part of the window, while none of the rules \
             that know its causes fires: CPUs, memory, disks, links, ports, kernel tables.",

@@ -10,7 +10,7 @@ use rungwise_model::keys;
 use super::losses::{MUCH, RATE, SHARE};
 use super::{clear, unexplained};
 use crate::resources::{High, Means};
-use crate::{Doc, Judgement, Rule, say};
+use crate::{Doc, Judgement, Measure, Rule, say};
 
 pub(crate) static RULE: Rule = Rule {
     id: "unexplained-loss",
@@ -33,6 +33,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, MUCH, RATE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::LOSS_SHARE)),
     doc: Doc {
         looks_for: "A counter of losses or failures that grew by at least one per second and by at least 0.5 % of the traffic there, \
             and that no rule covers. A counter that rules cover is reported if it is 5 % or more of the traffic and none of them \

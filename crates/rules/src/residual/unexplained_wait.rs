@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[],
     knobs: &[],
+    measure: None,
     doc: Doc {
         looks_for: "Waiting beyond its threshold in the resource table, in every part of the window, while none of the rules that know its \
             causes fires: for CPUs, memory, disks, quotas, kernel locks, and client requests that no thread works on.",

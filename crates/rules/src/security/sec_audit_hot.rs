@@ -10,7 +10,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use crate::sampled::{self, BUSY, SAMPLES};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of busy samples under audit hooks",
@@ -34,6 +34,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, SAMPLES, BUSY],
     knobs: &["sec.audit_rules", "sec.auditd", "cmdline.audit"],
+    measure: Some(Measure::more(&keys::STACK_AUDIT)),
     doc: Doc {
         looks_for: "Auditing switched on, and more than 1.5 % of the busy stack samples under __audit_syscall_entry, \
             __audit_syscall_exit or the audit filters.",

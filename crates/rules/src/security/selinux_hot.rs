@@ -10,7 +10,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use crate::sampled::{self, BUSY, SAMPLES};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "share of busy samples under SELinux checks",
@@ -37,6 +37,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, MISSES, SAMPLES, BUSY],
     knobs: &["sec.selinux_avc", "cmdline.selinux"],
+    measure: Some(Measure::more(&keys::STACK_SELINUX)),
     doc: Doc {
         looks_for: "SELinux active, and more than 3 % of the busy stack samples under avc_has_perm or the selinux_socket \
             hooks. More than 100 misses/s of the access vector cache mean that it is too small.",

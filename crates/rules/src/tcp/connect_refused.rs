@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const SHARE: Threshold = Threshold {
     name: "attempts that failed, as a share of the connections opened",
@@ -40,8 +40,9 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, RATE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::LOSS_SHARE)),
     doc: Doc {
-        looks_for: "More than one attempt a second to open a connection that fails at once, and more than 5 % of those made.",
+        looks_for: "More than one connection attempt per second fails immediately, and more than 5 % of all attempts.",
         hurts: "Each refused attempt is an error, or a retry at another server that takes time and adds to its load.",
         todo: "Find who connects where: `tcpdump -n 'tcp[tcpflags] & tcp-rst != 0'` for a second, or the log of the proxy. Is the service \
             there running and listening on that address (`ss -ltn`)? Does a firewall reject? Take the dead server out of the pool until then.",

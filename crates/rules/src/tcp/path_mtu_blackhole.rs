@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const STALLED: Threshold = Threshold {
     name: "connections that stall on large segments",
@@ -43,13 +43,14 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[STALLED, SEVERAL, SHARE, OPENING],
     knobs: &["tcp.mtu_probing", "net.mtu"],
+    measure: Some(Measure::more(&keys::TCP_STALLED_FULL)),
     doc: Doc {
         looks_for: "Connections whose peer sends, that have never had a large segment (536 bytes and more) acknowledged, and that \
             stand after two retransmission timeouts in a row or more, where segments that open connections are not lost as well.",
         hurts: "Small replies arrive, large ones never do: each such connection hangs until it times out.",
         todo: "Let ICMP \"fragmentation needed\" \
             through, or set the MTU of the device, or clamp the MSS, to what the tunnel on the way \
-            takes: `ping -M do -s SIZE PEER` tells. tcp.mtu_probing helps only clients that wait: with 1 and with 2 each new connection \
+            takes: `ping -M do -s SIZE PEER` shows it. tcp.mtu_probing helps only clients that wait: with 1 and with 2 each new connection \
             stalled for 6.6 s before its first reply came (measured, Linux 6.18).",
         wrong: "A peer that vanishes right after its first request looks the same for one connection; so \
             one or two, or fewer than 1 % of all, are only worth watching. So are those of a path that loses segments of any size.",

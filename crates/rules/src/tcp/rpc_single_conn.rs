@@ -11,7 +11,7 @@ use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
 use super::connections;
-use crate::{Doc, Judgement, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
 const RATE: Threshold = Threshold {
     name: "bytes per second of a connection that is used to the full",
@@ -54,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[RATE, LIMITED, THREAD, CONSUMERS],
     knobs: &["rpc.connections", "tcp.wmem", "tcp.rmem"],
+    measure: Some(Measure::less(&keys::TCP_PARALLEL)),
     doc: Doc {
         looks_for: "The only connection between two addresses and a port, with more than 5 MB/s, held up by window or buffer in \
             more than 10 % of its busy time or served by a thread above 80 % of a CPU, where few clients share the port.",
@@ -84,7 +85,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         Err(missing) => {
             let connections = evidence.host(&keys::TCP_ESTABLISHED);
             if connections.is_ok_and(|connections| connections.value == 0.0) {
-                return Ok(vec![Finding::clear("there is no TCP connection")]);
+                return Ok(vec![Finding::clear("no TCP connection is open")]);
             }
             return Err(missing);
         }

@@ -12,7 +12,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RESTARTS: Threshold = Threshold {
     name: "restarts seen in the window, all connections",
@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[RESTARTS, FAR],
     knobs: &["tcp.slow_start_idle"],
+    measure: Some(Measure::more(&keys::TCP_IDLE_RESTARTS)),
     doc: Doc {
         looks_for: "tcp_slow_start_after_idle on, and at least two falls of the congestion window to its start without a loss, \
             on connections with a round trip of a millisecond or more.",
@@ -73,7 +74,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         Err(missing) => {
             let connections = evidence.host(&keys::TCP_ESTABLISHED);
             if connections.is_ok_and(|connections| connections.value == 0.0) {
-                return Ok(vec![Finding::clear("there is no TCP connection")]);
+                return Ok(vec![Finding::clear("no TCP connection is open")]);
             }
             return Err(missing);
         }

@@ -9,7 +9,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const NEAR: Threshold = Threshold {
     name: "memory of all TCP sockets as a share of the pressure mark",
@@ -43,14 +43,15 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[NEAR, PRESSED, UNREAD],
     knobs: &["tcp.mem", "tcp.rmem", "tcp.wmem"],
+    measure: Some(Measure::more(&keys::TCP_MEM)),
     doc: Doc {
         looks_for: "The memory of all TCP sockets above 80 % of the pressure mark of tcp_mem, or entries into memory pressure.",
         hurts: "Under pressure the kernel shrinks windows and buffers of all connections, and at the limit it drops what \
             arrives.",
         todo: "If the connections are many by design, raise tcp.mem, or give each less (tcp.rmem, tcp.wmem). If a few hold the \
             memory, see why they are unread (tcp-recvq-pile).",
-        wrong: "Idle sockets with data that nobody will ever read (a leak) fill the memory too, and a higher limit then only \
-            delays the end: where such sockets hold most of it, no limit is asked for.",
+        wrong: "Idle sockets with data that no process will ever read (a leak) fill the memory too, and a higher limit then only \
+            delays the end: where such sockets hold most of the memory, no higher limit is recommended.",
         sources: "netdata alert tcp_memory (80 %, 90 %); Documentation/networking/ip-sysctl.rst (tcp_mem); net/core/sock.c.",
     },
     judge,
@@ -84,7 +85,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let (forgotten, unread) = unread(evidence);
     if unread > UNREAD.value * used.value {
         let sentence = format!(
-            "{sentence}; {} of it wait unread in {} on which nothing moves",
+            "{sentence}; {} of it is unread data in {} without progress",
             say::bytes(unread),
             say::count(forgotten as f64, "connection")
         );

@@ -8,7 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
     name: "requests in a cluster at 38 to 52 or 200 to 210 ms",
@@ -47,6 +47,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[SHARE, CPU, DISK, HELD],
     knobs: &["tcp.nodelay"],
+    measure: Some(Measure::more(&keys::LATENCY_DELAYED_ACK)),
     doc: Doc {
         looks_for: "Connections that in nearly every sample have less than a segment to send, wait for an acknowledgement and have both \
             windows open. Or more than 2 % of the requests in a heap at 38 to 52 ms or 200 to 210 ms, in the table of percentiles that \
@@ -56,7 +57,7 @@ pub(crate) static RULE: Rule = Rule {
             spread evenly; where they are too far apart to tell, it is undecided. The place reaches to 52 ms because the kernel's \
             timer fires a tick late: 44 ms at 250 ticks a second, 50 ms at 100.",
         hurts: "A request that goes out in two writes waits 40 ms in the sender's kernel, while nothing is busy anywhere.",
-        todo: "Write a request at once, or set TCP_NODELAY in the program (tcp.nodelay).",
+        todo: "Write each request with one call, or set TCP_NODELAY in the program (tcp.nodelay).",
         wrong: "A scheduler's period, a disk, a timer in the program or work that simply takes as long gives 40 ms too: where tasks of \
             the host wait for a CPU or a disk, it is a watch of low confidence. A way of 10 ms or more moves the heap out of its place. \
             ss -ti shows a stalled connection with lastsnd and lastrcv near 40 while it waits. A capture of one slow request decides: the second segment leaves right after the acknowledgement of the first.",

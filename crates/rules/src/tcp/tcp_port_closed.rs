@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const REFUSED: Threshold = Threshold {
     name: "resets per second that no program and no failed attempt of this host explains",
@@ -13,7 +13,7 @@ const REFUSED: Threshold = Threshold {
 };
 
 const SHARE: Threshold = Threshold {
-    name: "the same, as a share of the connections asked for",
+    name: "the same, as a share of the requested connections",
     value: 0.2,
     origin: "one in five is where a lost rate counts as harm in docs/truth.md",
 };
@@ -33,13 +33,14 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[REFUSED, SHARE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::TCP_RESETS_SENT)),
     doc: Doc {
-        looks_for: "More than 10 resets a second, and more than 20 % of the connections asked for, in most parts of the window, that are \
+        looks_for: "More than 10 resets a second, and more than 20 % of the requested connections, in most parts of the window, that are \
             neither of connections closed with unread data, nor of full accept queues, nor of attempts of this host that failed. It acts where they are more than the \
             connections accepted; else they are watched.",
         hurts: "Each of these clients gets \"connection refused\". The service has ended, has not started yet, or listens at another port or \
             address.",
-        todo: "ss -ltnp shows who listens where; tcpdump -nn 'tcp[tcpflags] & tcp-rst != 0' shows which port is asked for. Start the \
+        todo: "ss -ltnp shows who listens where; tcpdump -nn 'tcp[tcpflags] & tcp-rst != 0' shows the requested port. Start the \
             service, or take this host out of the load balancer.",
         wrong: "A scan of ports, a health check of a service that is meant to be off. What a client sends on a connection that this host has \
             closed is answered with a reset as well. A proxy whose own attempts fail elsewhere hides as many.",
@@ -83,7 +84,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     // A connection that this host has closed may be reset once by what comes late.
     let finding = if refused > accepted {
         let sentence = format!(
-            "{} connections are refused, {} of those asked for: no process listens at their port",
+            "{} connections are refused, {} of all requested: no process listens on their port",
             say::rate(refused),
             say::percent(share)
         );

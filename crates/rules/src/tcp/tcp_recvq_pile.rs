@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::connections::{self, CARRIES, QUEUE_AGE};
 use crate::cpu::group;
-use crate::{Doc, Judgement, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
 const PILE: Threshold = Threshold {
     name: "bytes in the receive queue",
@@ -50,6 +50,7 @@ pub(crate) static RULE: Rule = Rule {
         "app.lock_split",
         "cpu.cfs_quota",
     ],
+    measure: Some(Measure::more(&keys::TCP_RECVQ)),
     doc: Doc {
         looks_for: "More than 64 KiB in the receive queue of a connection in the median of the samples, or memory of more than \
             half of its receive buffer; and at every look a queue in which a byte lies for more than 10 ms.",
@@ -58,7 +59,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "The thread that reads does not keep up: it does other work as well (app.lock_split), it is one for all \
             connections (rpc.iothreads, rpc.connections), or it has no CPU (cpu.cfs_quota, runq-delay).",
         wrong: "A program that pauses reading on purpose (flow control) looks the same; where nothing arrives any more it is \
-            only watched. A fast transfer keeps a long queue that is read at once.",
+            only watched. A fast transfer keeps a long queue that is read continuously.",
         sources: "The reference RPC case, picture of the client's side; measured on loopback: 128,512 bytes and a closed \
             window.",
     },

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const EVENTS: Threshold = Threshold {
     name: "times per second that segments were seen to be reordered",
@@ -30,6 +30,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[EVENTS, SPURIOUS],
     knobs: &[],
+    measure: Some(Measure::more(&keys::TCP_OUT_OF_ORDER)),
     doc: Doc {
         looks_for: "Reordering seen more than once a second (TCPSACKReorder, TCPTSReorder, TCPRenoReorder), while peers report that they had \
             30 % or more of what was sent again.",

@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RESETS: Threshold = Threshold {
     name: "connections reset with unread data, per second",
@@ -37,6 +37,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[RESETS, SHARE, OF_PACKETS],
     knobs: &[],
+    measure: Some(Measure::more(&keys::TCP_RESET_UNREAD)),
     doc: Doc {
         looks_for: "More than one connection a second, and more than 5 % of those opened, that a local program closed while data of the \
             peer was unread or still arrived. Where they are fewer than 5 % of the packets sent, it is only watched.",

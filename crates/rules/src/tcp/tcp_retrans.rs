@@ -12,7 +12,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 use rungwise_stats::interval::median;
 
-use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const AGAIN: Threshold = Threshold {
     name: "segments sent again as a share of all",
@@ -116,6 +116,7 @@ pub(crate) static RULE: Rule = Rule {
         AGAIN, MUCH, SEGMENTS, STALLS, TIMEOUTS, ONCE, FELT, SEEN, SLOW, NEAR, RTO, OWN,
     ],
     knobs: &["net.ring", "tcp.congestion", "tcp.rto_min"],
+    measure: Some(Measure::more(&keys::TCP_RETRANS_SHARE)),
     doc: Doc {
         looks_for: "More than 0.5 % of the segments sent again, in most parts of the window, with timeouts or lost \
             retransmissions or without probes of closed windows; or established connections that wait for a timer of 200 ms in more \

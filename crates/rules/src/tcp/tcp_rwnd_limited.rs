@@ -11,7 +11,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use super::connections::{self, CARRIES};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LIMITED: Threshold = Threshold {
     name: "share of its busy time in which a connection waited for its peer's window",
@@ -32,7 +32,7 @@ const UNREAD: Threshold = Threshold {
 };
 
 const READ: Threshold = Threshold {
-    name: "the same, below which it reads at once and its buffer is small",
+    name: "the same, below which the peer reads without delay and its buffer is too small",
     value: 0.10,
     origin: "own guess: next to nothing",
 };
@@ -59,6 +59,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LIMITED, HEAVY, UNREAD, READ, CARRIES, WAITED],
     knobs: &["rpc.connections", "rpc.iothreads", "tcp.rmem"],
+    measure: Some(Measure::more(&keys::TCP_RWND_LIMITED)),
     doc: Doc {
         looks_for: "A connection that sends, and whose peer's window was closed in more than 10 % of the time in which it had \
             data to send; one that waited for less than 1 % of the window is watched.",
@@ -128,7 +129,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             );
         }
         Closed::Unread(None) => sentence += ": the window is closed, so the peer does not read",
-        Closed::Small => sentence += ": the peer reads at once, so its buffer is too small",
+        Closed::Small => sentence += ": the peer reads without delay, so its buffer is too small",
         Closed::Unknown => sentence += ": check the receive queue at the other end",
     }
     if !moves {

@@ -75,6 +75,7 @@ pub(crate) static RULE: Rule = Rule {
         "tcp.moderate_rcvbuf",
         "net.syn_backlog",
     ],
+    measure: None,
     doc: Doc {
         looks_for: "window scaling, SACK, timestamps, SYN cookies or the sizing of receive buffers switched off.",
         hurts: "Without window scaling no connection has more than 64 KiB under way: 6 MB/s at 10 ms. Without SACK each loss \

@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::connections::{self, CARRIES, FULL, QUEUE_AGE};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const PILE: Threshold = Threshold {
     name: "send queue as a share of the send buffer, in each sample",
@@ -38,6 +38,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[PILE, LIMITED, FULL, QUEUE_AGE, CARRIES],
     knobs: &["rpc.connections", "tcp.wmem", "tcp.congestion"],
+    measure: Some(Measure::more(&keys::TCP_SENDQ_SHARE)),
     doc: Doc {
         looks_for: "A send queue above half of the send buffer in every sample, in which a byte waits for more than 10 ms.",
         hurts: "A reply waits behind all that was written before it. On a connection that many requests share, they wait for \

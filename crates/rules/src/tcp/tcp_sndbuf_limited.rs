@@ -9,7 +9,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::connections::{self, CARRIES, FULL};
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LIMITED: Threshold = Threshold {
     name: "share of its busy time in which the send buffer was the limit",
@@ -33,6 +33,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[LIMITED, FULL, CARRIES],
     knobs: &["tcp.wmem", "rpc.payload"],
+    measure: Some(Measure::more(&keys::TCP_SNDBUF_LIMITED)),
     doc: Doc {
         looks_for: "A connection that sends and was held up by its own send buffer in more than 10 % of its busy time; or whose \
             send queue takes 90 % of the buffer while the peer's window is larger than the queue and the congestion window is \

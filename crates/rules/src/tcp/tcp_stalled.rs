@@ -4,7 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const STALLED: Threshold = Threshold {
     name: "stalled connections",
@@ -15,7 +15,7 @@ const STALLED: Threshold = Threshold {
 const SHARE: Threshold = Threshold {
     name: "stalled connections as a share of all",
     value: 0.05,
-    origin: "own guess: one in twenty is no accident",
+    origin: "own guess: one in twenty is not an accident",
 };
 
 /// `tcp-stalled`
@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[STALLED, SHARE],
     knobs: &[],
+    measure: Some(Measure::more(&keys::TCP_STALLED)),
     doc: Doc {
         looks_for: "Five connections or more, and 5 % of all, that stand after three retransmission timeouts in a row or more without \
             any acknowledgement.",

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WARN: Threshold = Threshold {
     name: "stolen, mean of all CPUs, worth attention",
@@ -32,9 +32,10 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[WARN, CRITICAL],
     knobs: &["virt.vcpu_pin", "virt.vhost_pin"],
+    measure: Some(Measure::more(&keys::CPU_STEAL_MEAN)),
     doc: Doc {
         looks_for: "Stolen time above 5 % over all CPUs in every part of the window (10 %: act), or above 10 % on a single CPU.",
-        hurts: "A vCPU that is not on a real CPU answers nobody, and a lock holder that is not running stops all who wait. \
+        hurts: "A vCPU that is not running answers no request, and a lock holder that is not running stops every waiter. \
             The time is lost whatever the guest does.",
         todo: "On the hypervisor: pin each vCPU to a CPU of its own on one node, and keep the threads of the network back \
             end (vhost) off those CPUs. Pinning was the one host setting that brought the reference bank host \

@@ -4,7 +4,8 @@ use anyhow::Context as _;
 use rungwise_host::clock;
 use rungwise_jvm::migrate::{Migration, migrate};
 use rungwise_jvm::{
-    Case, CommandLine, JUDGEMENTS, Machine, Release, Start, bytes, history, judge, lifetime, shown,
+    Case, CommandLine, Machine, OPTION_RULES, Release, Start, bytes, history, judge, lifetime,
+    shown,
 };
 use rungwise_model::check::{CheckReport, Finding, Outcome};
 use rungwise_model::evidence::Evidence;
@@ -246,7 +247,7 @@ fn section(id: &'static str, title: impl Into<String>) -> Block {
 }
 
 fn about() -> Vec<page::About> {
-    JUDGEMENTS
+    OPTION_RULES
         .iter()
         .map(|judgement| page::About {
             id: judgement.id.to_owned(),

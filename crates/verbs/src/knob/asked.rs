@@ -13,7 +13,7 @@ use rungwise_host::machine;
 use rungwise_host::signals::Interrupt;
 use rungwise_knobs::{Context, Plan, Scope};
 use rungwise_model::Exit;
-use rungwise_model::check::{CheckReport, Finding, Outcome, Place, Turn};
+use rungwise_model::check::{CheckReport, Finding, Outcome, Place, Recommendation};
 use rungwise_model::evidence::Evidence;
 use rungwise_rules::RULES;
 use rungwise_rules::change::{self, Course};
@@ -167,11 +167,11 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
     all
 }
 
-fn is_of_service(turn: &Turn) -> bool {
+fn is_of_service(turn: &Recommendation) -> bool {
     rungwise_knobs::find(&turn.id).is_ok_and(|knob| knob.scope == Scope::Service)
 }
 
-fn plan(turn: &Turn, to: &str, cpus: &[usize]) -> Result<Plan, String> {
+fn plan(turn: &Recommendation, to: &str, cpus: &[usize]) -> Result<Plan, String> {
     let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
     if is_of_service(turn) {
         return Err(format!(

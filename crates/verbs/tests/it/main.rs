@@ -11,7 +11,9 @@ use rungwise_host::{clock, files};
 use rungwise_model::Exit;
 use rungwise_verbs::check::Checked;
 use rungwise_verbs::documents::{self, Form, Format, Stored};
-use rungwise_verbs::{Invocation, Observer, capture, check, jvm, load, problem};
+use rungwise_verbs::{
+    Invocation, Observer, capture, check, explain, jvm, knob, load, problem, serve,
+};
 
 /// Keeps what it hears.
 #[derive(Default)]
@@ -83,6 +85,54 @@ fn a_log_is_judged_and_its_document_is_drawn_again_in_every_format() {
     for format in [Format::Text, Format::Html, Format::Markdown, Format::Json] {
         let again = stored.render(form(format), &Heard::default()).unwrap();
         assert_eq!(again, documents::render(&report, form(format)).unwrap());
+    }
+}
+
+#[test]
+fn an_answer_that_is_one_text_is_drawn_again_as_it_was() {
+    #[derive(Parser)]
+    struct Knob {
+        #[command(subcommand)]
+        request: knob::Request,
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let list = Knob::parse_from(["knob", "list"]).request;
+    let show = Knob::parse_from(["knob", "show", "net.rps_cpus"]).request;
+    let rule = request(&["udp-socket-lock"]);
+    let serve = request(&["--listen", "127.0.0.1:0", "--for", "100ms"]);
+    let state = folder.path().join("state");
+    let printed = called(false, |invocation| {
+        let mut ready = None;
+        let served = serve::udp(
+            &serve,
+            &mut |address| {
+                ready = Some(address);
+                Ok(())
+            },
+            invocation,
+        )?;
+        assert!(ready.is_some());
+        Ok([
+            served,
+            explain::run(&rule, invocation)?,
+            knob::run(&list, Some(&state), invocation)?,
+            knob::run(&show, Some(&state), invocation)?,
+        ])
+    });
+    for printed in printed.0.unwrap() {
+        let path = folder.path().join("answer.json");
+        files::replace(&path, printed.json.as_bytes()).unwrap();
+        let stored = Stored::read(&path).unwrap();
+        assert_eq!(stored.kind, printed.kind);
+        for format in [Format::Text, Format::Html, Format::Markdown] {
+            let form = Form {
+                format,
+                width: 80,
+                color: false,
+            };
+            let again = stored.render(form, &Heard::default()).unwrap();
+            assert_eq!(again, printed.text, "{}", printed.kind);
+        }
     }
 }
 
