@@ -52,6 +52,7 @@ fn judged(evidence: &Evidence) {
     }
     let resources = rungwise_rules::resources(evidence);
     let report = CheckReport {
+        place: None,
         readings: Default::default(),
         envelope: Envelope {
             schema: 1,
