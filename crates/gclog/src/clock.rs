@@ -87,8 +87,8 @@ impl Clock {
         };
     }
 
-    /// Takes note of an uptime. True if it shows that another JVM writes now; then whatever is open shall be told,
-    /// and [`Event::Restart`] after it.
+    /// Records an uptime. True if another JVM writes from here on: the caller then emits open events, and
+    /// [`crate::Event::Restart`] after them.
     pub(crate) fn restarted(&mut self, uptime_ns: u64) -> bool {
         if uptime_ns < self.last_ns[0] || self.alternation.falls > 0 {
             self.by_turns |= self.alternation.are_seen(uptime_ns, self.last_ns[0]);

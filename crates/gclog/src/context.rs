@@ -4,9 +4,10 @@ use crate::clock::Clock;
 use crate::event::Event;
 use crate::names::Names;
 
-/// The JVM of the last event.
+/// Whose events were emitted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
+    /// The JVM of the last event.
     jvm: usize,
     /// There are several JVMs.
     pub(crate) turns: bool,
@@ -16,7 +17,7 @@ pub(crate) struct Teller {
 pub(crate) struct Context<'a> {
     /// Names as printed.
     pub(crate) names: &'a mut Names,
-    /// The clocks of its writer.
+    /// The clock of its writer.
     pub(crate) clock: &'a mut Clock,
     /// The line that is read, from 1.
     pub(crate) line: u64,

@@ -40,10 +40,10 @@ impl Interrupt {
 
     /// Asks for the end, as a signal does.
     pub fn raise(&self) {
-        // In this order: a thread woken by the bell finds the flag raised.
-        self.raised.store(true, Ordering::Relaxed);
-        // It fails where the bell has rung so often that nobody can have missed it.
-        let _ = (&*self.ringer).write(&[1]);
+        // In this order: a thread woken by the bell finds the flag raised. The bell rings once, for its buffer is finite.
+        if !self.raised.swap(true, Ordering::Relaxed) {
+            let _ = (&*self.ringer).write(&[1]);
+        }
     }
 
     /// Installs the handlers; they stay for the life of the process.

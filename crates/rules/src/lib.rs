@@ -28,7 +28,7 @@ mod security;
 mod tcp;
 mod virt;
 
-pub use measure::Measure;
+use measure::Measure;
 pub use page::pages;
 pub use resources::{owned_counters, resources};
 pub use rule::{Doc, Judgement, Rule, Threshold};
@@ -231,7 +231,9 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 }
 
 /// What is known from files alone: GC logs, thread dumps.
-const OF_FILES: [&[Kind]; 2] = [&[Kind::Jvm], &[Kind::Dumps, Kind::Deadlock, Kind::Wait]];
+const OF_FILES: [&[Kind]; 2] = [GC_LOGS, DUMPS];
+const GC_LOGS: &[Kind] = &[Kind::Jvm];
+const DUMPS: &[Kind] = &[Kind::Dumps, Kind::Deadlock, Kind::Wait];
 
 /// The kinds of subjects that one type of file describes, if the rule reads nothing else.
 fn files_of(rule: &Rule) -> Option<&'static [Kind]> {
@@ -246,12 +248,12 @@ fn tells_of(evidence: &Evidence, kinds: &[Kind]) -> bool {
 
 /// The findings of the rules about GC logs; a log has no evidence for the others.
 pub fn judge_logs(evidence: &Evidence) -> Vec<Finding> {
-    judge_files(evidence, OF_FILES[0])
+    judge_files(evidence, GC_LOGS)
 }
 
 /// The findings of the rules about thread dumps; a dump has no evidence for the others.
 pub fn judge_dumps(evidence: &Evidence) -> Vec<Finding> {
-    judge_files(evidence, OF_FILES[1])
+    judge_files(evidence, DUMPS)
 }
 
 fn judge_files(evidence: &Evidence, kinds: &'static [Kind]) -> Vec<Finding> {

@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Key, Quantity, Subject};
 
 /// A number and its bad direction.
 #[derive(Clone, Copy, Debug)]
-pub struct Measure {
+pub(crate) struct Measure {
     pub(crate) key: &'static Key,
     pub(crate) worse: Worse,
 }

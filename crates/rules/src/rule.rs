@@ -21,7 +21,7 @@ pub struct Rule {
     /// Knobs that may help, most useful first. A finding names those that apply.
     pub knobs: &'static [&'static str],
     /// The one number that a change is judged by; none for a rule about text, about a setting, or about what is missing.
-    pub measure: Option<Measure>,
+    pub(crate) measure: Option<Measure>,
     /// Its page.
     pub doc: Doc,
     /// Same evidence in, same findings out. At least one finding, or what is missing.

@@ -102,13 +102,13 @@ fn page(id: &str) -> Option<(&'static str, String)> {
     let change = CHANGES.iter().find(|change| change.id == id);
     let knob = KNOBS.iter().find(|knob| knob.id == id);
     let probe = PROBES.iter().find(|probe| probe.id == id);
-    let judgement = OPTION_RULES.iter().find(|judgement| judgement.id == id);
+    let option_rule = OPTION_RULES.iter().find(|rule| rule.id == id);
     let workload = WORKLOADS.iter().find(|workload| workload.id == id);
     rule.map(|rule| ("rule", rule.page()))
         .or_else(|| change.map(|change| ("rule", change.page())))
         .or_else(|| knob.map(|knob| ("knob", knob.page())))
         .or_else(|| probe.map(|probe| ("probe", probe.page())))
-        .or_else(|| judgement.map(|judgement| ("rule", judgement.page())))
+        .or_else(|| option_rule.map(|rule| ("rule", rule.page())))
         .or_else(|| workload.map(|workload| ("workload", workload.page())))
 }
 
@@ -117,13 +117,13 @@ fn ids() -> impl Iterator<Item = &'static str> {
     let changes = CHANGES.iter().map(|change| change.id);
     let knobs = KNOBS.iter().map(|knob| knob.id);
     let probes = PROBES.iter().map(|probe| probe.id);
-    let judgements = OPTION_RULES.iter().map(|judgement| judgement.id);
+    let option_rules = OPTION_RULES.iter().map(|rule| rule.id);
     let workloads = WORKLOADS.iter().map(|workload| workload.id);
     rules
         .chain(changes)
         .chain(knobs)
         .chain(probes)
-        .chain(judgements)
+        .chain(option_rules)
         .chain(workloads)
 }
 

@@ -1,11 +1,11 @@
 //! The answering side. `udp` echoes every datagram: the reference server of the ladder.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::ValueEnum;
 use rungwise_host::clock;
 use rungwise_load::values::{Pins, Size};
@@ -16,8 +16,6 @@ use rungwise_serve::udp::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::documents::schema;
 use crate::printed::{Printed, WithText};
@@ -135,28 +133,15 @@ pub enum How {
     Uring,
 }
 
-/// Echoes until SIGINT, SIGTERM or the end of its time. `ready` is called once every socket is bound and every switch is set.
+/// Echoes until `ended` returns. `ready` is called once every socket is bound and every switch is set; `ended` waits for the end, for no
+/// longer than the time that it is given, and returns the exit status.
 pub fn udp(
     request: &Udp,
     ready: &mut dyn FnMut(SocketAddr) -> anyhow::Result<()>,
+    ended: &mut dyn FnMut(Option<Duration>) -> Exit,
     invocation: &Invocation<'_>,
 ) -> anyhow::Result<Printed> {
     request.check()?;
-    // Before anything is bound, so that a signal during the start is not lost.
-    let (signalled, signals) = mpsc::channel();
-    let mut waiting =
-        Signals::new([SIGINT, SIGTERM]).context("cannot install the signal handlers")?;
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            for signal in waiting.forever() {
-                if signalled.send(signal).is_err() {
-                    return;
-                }
-            }
-        })
-        .context("cannot start the thread that waits for signals")?;
-
     let started = clock::utc_now();
     let own_port = Arc::new(AtomicU16::new(0));
     let port = Arc::clone(&own_port);
@@ -169,18 +154,9 @@ pub fn udp(
     let address = server.local_addr();
     ready(address)?;
 
-    let signal = match request.duration {
-        Some(duration) => signals.recv_timeout(duration).ok(),
-        None => signals.recv().ok(),
-    };
+    let exit = ended(request.duration);
     let read_backs = server.read_backs().to_vec();
     let counters = server.stop();
-    // The owner's SIGTERM is how a service ends; only the user's Ctrl-C is an interruption.
-    let exit = if signal == Some(SIGINT) {
-        Exit::Interrupted
-    } else {
-        Exit::Done
-    };
     let envelope = invocation.envelope("serve-udp", started, exit);
     let body = body(address, &read_backs, &counters);
     Printed::new("serve-udp", envelope, text(&counters), body)

@@ -35,7 +35,7 @@ use finish::Ending;
 /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
 ///
 /// Everything that is changed is written to a journal first and undone at the end, when interrupted, and by a
-/// guard process when the tool is killed.
+/// guard process when the process is killed.
 #[derive(Debug, clap::Args)]
 pub struct Request {
     /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto).
@@ -64,8 +64,9 @@ pub trait Observer: compare::Observer {
     fn end(&mut self);
 }
 
-/// A ladder that was climbed, or begun.
+/// A ladder that was climbed, or begun. A failed undo is a [`Climb::failure`], whatever became of the report.
 #[derive(Debug)]
+#[must_use]
 pub struct Climb {
     /// Its document, which its run folder holds too; an error where it could not be written.
     pub report: anyhow::Result<TuneReport>,
@@ -82,11 +83,18 @@ const SCENARIO_FILE: &str = "scenario.toml";
 
 /// The plan of a run in words; nothing is changed.
 pub fn plan(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<String> {
+    anyhow::ensure!(
+        request.resume.is_none(),
+        "cannot plan a run that is resumed: its plan is in its design.json"
+    );
     let prepared = Prepared::of(request, true, invocation)?;
     Ok(dry_run::plan(&prepared.design, &prepared.blueprint))
 }
 
 /// Climbs the ladder, or continues to.
+///
+/// The running program is started again as guard and as load process, so that it must be rungwise itself. Where namespaces need a user
+/// namespace, the process enters one: call it before any other thread is started.
 pub fn run(
     request: &Request,
     observer: &mut dyn Observer,
@@ -104,7 +112,7 @@ pub fn run(
         Some(locked) => locked,
         None => alone(invocation)?,
     };
-    // That one cannot be read is told, and no reason not to measure.
+    // A journal that cannot be read is reported, and does not stop the run.
     let found = recovery::in_force(&state, &Places::host(Arc::new(Live)))
         .unwrap_or_else(|error| vec![words(&error.into())]);
     for line in &found {

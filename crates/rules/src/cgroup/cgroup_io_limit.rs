@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Quantity};
 use rungwise_model::keys;
 
 use super::{cite_members, who};
@@ -21,14 +21,14 @@ const USED: Threshold = Threshold {
 };
 
 const HALF: Threshold = Threshold {
-    name: "the same, where tasks wait for a disk most of the time and no disk is busy",
+    name: "used share of the limit, where tasks wait for a disk most of the time and no disk is busy",
     value: 0.50,
     origin: "measured by `cargo xtask faults --random 40 --seed 10001 --layer host`: a log at 79 % of its limit, whose tasks waited for a disk in \
-        85 % of the time, lost half of its requests; at 40 %, without such waits, it lost none",
+        85 % of the time, lost half of its requests; at 40 %, without such waits, it lost none; the line between them is our own guess",
 };
 
 const MOST: Threshold = Threshold {
-    name: "share of the window in which a task waits for a disk, most of the time",
+    name: "share of the window in which a task waits for a disk, for that",
     value: 0.50,
     origin: "definition",
 };
@@ -71,12 +71,13 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
             blkio.throttle), and more than half of that in every part of the window, while tasks wait for a disk in more than 5 % of the time; \
-            or more than 50 %, while tasks wait for a disk in more than 50 % of the time and no disk is busy.",
+            or more than 50 %, and more than half of that in every part of the window, while its tasks wait for a disk in more than 50 % of the \
+            time and no disk is busy.",
         hurts: "Each request above the limit is delayed by the kernel. A log line that is synced or a page that is read then takes \
             as long as the queue of delayed requests.",
         todo: "Raise or remove the limit: `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
             IOReadIOPSMax= and the like, `docker run --device-write-iops`. Or write less often: sync in groups, larger writes.",
-        wrong: "A limit is a contract between tenants, and a backup that runs into its own limit is what the limit is for. Where \
+        wrong: "A limit is a contract between tenants, and a backup that runs into its own limit is what the limit is for. A network file system makes tasks wait while every disk is idle. Where \
             pressure information is missing, it is unknown whether any task waits.",
         sources: "Documentation/admin-guide/cgroup-v2.rst (io.max); Documentation/admin-guide/cgroup-v1/blkio-controller.rst; \
             block/blk-throttle.c.",
@@ -88,13 +89,22 @@ fn judge(evidence: &Evidence) -> Judgement {
     let groups = evidence.each(&keys::CGROUP_IO_USED)?;
     let mut findings = Vec::new();
     let mut most = 0.0_f64;
-    let line = if waits_for_no_disk(evidence) {
-        HALF.value
-    } else {
-        USED.value
-    };
+    let mut line_of_most = USED.value;
     for (group, used) in &groups {
-        most = most.max(used.value);
+        let own = evidence.quantity(&keys::CGROUP_IO_WAIT, group);
+        // Of version 1 the machine's own pressure has to do.
+        let wait = own.or_else(|_| evidence.host(&keys::PSI_IO_SOME)).ok();
+        let idle = wait
+            .filter(|wait| wait.value > MOST.value)
+            .and_then(|_| busiest_idle_disk(evidence));
+        let line = if idle.is_some() {
+            HALF.value
+        } else {
+            USED.value
+        };
+        if used.value >= most {
+            (most, line_of_most) = (used.value, line);
+        }
         // Throttling lets requests through in bursts, so a short part of the window may hold fewer.
         if used.value <= line || !used.always(|share| share > line / 2.0) {
             continue;
@@ -108,17 +118,19 @@ fn judge(evidence: &Evidence) -> Judgement {
         if let Some(limit) = limit {
             let _ = write!(sentence, " of {}", limit.value);
         }
-        let own = evidence.quantity(&keys::CGROUP_IO_WAIT, group);
-        // Of version 1 the machine's own pressure has to do.
-        let wait = own.or_else(|_| evidence.host(&keys::PSI_IO_SOME)).ok();
         let blocked = evidence.each(&keys::PROCESS_BLOCKED).unwrap_or_default();
         let stuck = blocked.iter().find(|(_, share)| share.value > STUCK.value);
         let mut finding = match wait {
             Some(wait) if wait.value > WAITING.value => {
                 let _ = write!(
                     sentence,
-                    "; tasks wait for a disk in {} of the time",
-                    say::percent(wait.value)
+                    "; tasks wait for a disk in {} of the time{}",
+                    say::percent(wait.value),
+                    if used.value > USED.value {
+                        ""
+                    } else {
+                        ", and no disk is busy"
+                    }
                 );
                 Finding::act(group, sentence)
                     .severity(Grade::High)
@@ -141,6 +153,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             None => Finding::act(group, sentence).severity(Grade::Medium),
         }
         .cite(used.reading);
+        if let Some(busy) = idle.filter(|_| used.value <= USED.value) {
+            finding = finding.cite(busy.reading);
+        }
         if let Some((_, share)) = stuck {
             finding = finding.cite(share.reading);
         }
@@ -160,16 +175,18 @@ fn judge(evidence: &Evidence) -> Judgement {
                 say::percent(most)
             )
         };
-        findings.push(Finding::clear(sentence).below(most, USED.value));
+        findings.push(Finding::clear(sentence).below(most, line_of_most));
     }
     Ok(findings)
 }
 
-/// Tasks wait for a disk most of the time, and no disk is busy: something else delays their requests.
-fn waits_for_no_disk(evidence: &Evidence) -> bool {
-    let wait = evidence.host(&keys::PSI_IO_SOME);
+/// The busiest disk, if even that one has nothing to do most of the time: something else delays the requests.
+fn busiest_idle_disk(evidence: &Evidence) -> Option<Quantity<'_>> {
     let disks = evidence.each(&keys::DISK_BUSY).unwrap_or_default();
-    wait.is_ok_and(|wait| wait.value > MOST.value)
-        && !disks.is_empty()
-        && disks.iter().all(|(_, busy)| busy.value < IDLE.value)
+    let busiest = disks
+        .into_iter()
+        .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+    busiest
+        .map(|(_, busy)| busy)
+        .filter(|busy| busy.value < IDLE.value)
 }

@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     ],
     thresholds: &[],
     knobs: &[],
+    // Of another resource each time.
     measure: None,
     doc: Doc {
         looks_for: "Waiting beyond its threshold in the resource table, in every part of the window, while none of the rules that know its \

@@ -202,6 +202,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let host = Subject::host();
     let few = !lasts && stalls.as_ref().is_some_and(|stalls| stalls.few);
+    let by_samples = stalls.as_ref().is_some_and(|stalls| stalls.by_samples);
     let mut finding = if few {
         Finding::watch(&host, sentence).severity(Grade::Medium)
     } else if far {
@@ -220,6 +221,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         })
         .cite(again.reading)
         .cite(timeouts.reading);
+    if let (true, Ok(overdue)) = (by_samples, evidence.host(&keys::TCP_ACK_OVERDUE)) {
+        finding = finding.cite(overdue.reading);
+    }
     if let Some((_, share)) = worst {
         finding = finding.cite(share.reading);
     }
@@ -248,8 +252,8 @@ fn judge(evidence: &Evidence) -> Judgement {
 /// `TCP_RTO_MIN` of include/net/tcp.h.
 const RTO_MIN_S: f64 = 0.2;
 
-/// So long of it the acknowledgement is overdue (`tcp.ack_overdue`).
-const VISIBLE_S: f64 = 0.14;
+/// How long an acknowledgement counts as overdue within one wait: from 60 ms on (`OVERDUE_MS` of the probe of `tcp.ack_overdue`).
+const VISIBLE_S: f64 = RTO_MIN_S - 0.06;
 
 /// The share of the time that connections with traffic wait for a timer of 200 ms (`TCP_RTO_MIN`): by the timeouts that the kernel
 /// counts, or as the samples saw them, for it does not count the probe that repeats a segment which was alone under way. What opens
@@ -284,6 +288,7 @@ fn stalls(evidence: &Evidence) -> Option<Stalls> {
     Some(Stalls {
         share,
         few: waits < SEGMENTS.value && !felt,
+        by_samples: overdue.is_some(),
     })
 }
 
@@ -293,6 +298,8 @@ struct Stalls {
     share: f64,
     /// So few times that one accident may explain it.
     few: bool,
+    /// Samples met connections that wait.
+    by_samples: bool,
 }
 
 /// What is sent again opens connections, all but a share that is nothing to act on: nobody answers, and no path loses data.

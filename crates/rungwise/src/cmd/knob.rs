@@ -52,6 +52,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         .is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
     if printed.kind == "knob-plan" && is_stored && global.format != Some(Format::Json) {
         global.say(printed.text.trim_end());
+        return global.write(&printed, &printed.json);
     }
     global.print(&printed)
 }

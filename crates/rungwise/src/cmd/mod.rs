@@ -1,5 +1,4 @@
-//! The command line: its verbs and options. What they do is in `rungwise-verbs`; the verbs that print more than one document have a file
-//! here.
+//! The command line: its verbs and options. What they do is in `rungwise-verbs`; verbs with output or options of their own have a file here.
 
 mod jvm;
 mod knob;

@@ -101,9 +101,17 @@ impl Global {
             Format::Json => &printed.json,
             Format::Text | Format::Markdown | Format::Html | Format::Sarif => &printed.text,
         };
+        self.write(printed, text)
+    }
+
+    /// The same as `text`.
+    pub(super) fn write(&self, printed: &Printed, text: &str) -> anyhow::Result<Exit> {
         let put = self.emit(text).map_err(|error| match &self.output {
-            Some(_) => anyhow::anyhow!("{}; name another file with -o", words(&error)),
-            None => error,
+            // The result may be in another file already.
+            Some(_) if !words(&error).ends_with("instead") => {
+                anyhow::anyhow!("{}; name another file with -o", words(&error))
+            }
+            _ => error,
         });
         match printed.unprinted {
             Some(remedy) => put.context(remedy)?,

@@ -3,12 +3,16 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Subcommand;
 use rungwise_model::Exit;
 use rungwise_verbs::documents::Format;
 use rungwise_verbs::serve;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::Global;
 
@@ -23,7 +27,45 @@ pub(super) fn run(what: &What, global: &Global) -> anyhow::Result<Exit> {
     if !matches!(global.format(), Format::Text | Format::Json) {
         anyhow::bail!("the counters of a server are written as text or json; use --format json");
     }
-    global.print(&serve::udp(request, &mut announce, &global.invocation())?)
+    // Before anything is bound, so that a signal during the start is not lost.
+    let signals = signals()?;
+    let mut ended = |within: Option<Duration>| {
+        let signal = match within {
+            Some(within) => signals.recv_timeout(within).ok(),
+            None => signals.recv().ok(),
+        };
+        // The owner's SIGTERM is how a service ends; only the user's Ctrl-C is an interruption.
+        if signal == Some(SIGINT) {
+            Exit::Interrupted
+        } else {
+            Exit::Done
+        }
+    };
+    let invocation = global.invocation();
+    global.print(&serve::udp(
+        request,
+        &mut announce,
+        &mut ended,
+        &invocation,
+    )?)
+}
+
+/// SIGINT and SIGTERM as they come.
+fn signals() -> anyhow::Result<mpsc::Receiver<i32>> {
+    let (sender, receiver) = mpsc::channel();
+    let mut waiting =
+        Signals::new([SIGINT, SIGTERM]).context("cannot install the signal handlers")?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in waiting.forever() {
+                if sender.send(signal).is_err() {
+                    return;
+                }
+            }
+        })
+        .context("cannot start the thread that waits for signals")?;
+    Ok(receiver)
 }
 
 /// Tells whoever waits on standard output; they may have gone.

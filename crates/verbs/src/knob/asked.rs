@@ -76,7 +76,10 @@ pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
             "it judged the capture {}, and the host may have changed since; run `rungwise check --format json -o check.json` here",
             report.target
         ),
-        None => "it does not record where it was made; run `rungwise check --format json -o check.json` here".to_owned(),
+        None => format!(
+            "rungwise {} wrote it, before checks recorded where they were made; run `rungwise check --format json -o check.json` here",
+            report.envelope.tool.version
+        ),
     };
     anyhow::bail!("cannot plan from {}: {why}", path.display())
 }

@@ -1,6 +1,6 @@
-//! Checksums of a run folder, in the format of sha256sum(1): written when a invocation ends, compared before the next one.
+//! Checksums of a run folder, in the format of sha256sum(1): written when a session ends, compared before the next one.
 //!
-//! A invocation that continues removes them first: what a killed one leaves has none, and is read as far as it is complete.
+//! A session that continues removes them first: what a killed one leaves has none, and is read as far as it is complete.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(crate) fn write(run: &Path) -> anyhow::Result<()> {
     Ok(files::replace(&run.join(SUMS), lines.as_bytes())?)
 }
 
-/// Fails where a file is not what the last invocation left, and names each. One that a person added is no matter.
+/// Fails where a file is not what the last session left, and names each. One that a person added is no matter.
 pub(crate) fn verify(run: &Path) -> anyhow::Result<()> {
     if !files::exists(&run.join(SUMS)) {
         return Ok(());

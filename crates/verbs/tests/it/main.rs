@@ -109,6 +109,10 @@ fn an_answer_that_is_one_text_is_drawn_again_as_it_was() {
                 ready = Some(address);
                 Ok(())
             },
+            &mut |within| {
+                assert_eq!(within, Some(Duration::from_millis(100)));
+                Exit::Done
+            },
             invocation,
         )?;
         assert!(ready.is_some());

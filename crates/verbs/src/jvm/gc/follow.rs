@@ -1,6 +1,6 @@
 //! A log while it is written: collections and findings as they come, the report at the end.
 //!
-//! A collection is printed when the log contains its end, with what is known by then. Findings and status are those of
+//! A collection is handed on when the log contains its end, with what is known by then. Findings and status are those of
 //! the summary so far, so that the last of them agree with the report. On a quiet log nothing runs at all.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,9 +40,9 @@ const LAST_READ: Duration = Duration::from_secs(1);
 pub struct Following<'a> {
     /// Ends after this time; without one, when it is interrupted.
     pub length: Option<Duration>,
-    /// Takes also all collections that the log holds at first, and not only the last ones.
+    /// Hands on every collection that the log contains already, not only the last ten.
     pub from_start: bool,
-    /// Takes what is new; it breaks where nobody reads any more.
+    /// Takes what is new; it breaks where the reader is gone.
     pub each: &'a mut dyn FnMut(&[FollowLine]) -> ControlFlow<()>,
 }
 
@@ -62,7 +62,7 @@ pub fn run(
     let interrupt = invocation.interrupt()?;
     let mut reading = Reading::new(request.slo);
     let length = following.length;
-    let mut screen = Screen::new(request.asked(), following);
+    let mut feed = Feed::new(request.asked(), following);
     let mut until = length.and_then(|length| clock::now().checked_add(length));
     let mut piece = vec![0; PIECE];
     loop {
@@ -70,12 +70,12 @@ pub fn run(
             Ok(Next::Bytes(count)) => {
                 let piece = &piece[..count];
                 source.check(&reading, piece)?;
-                reading.push(piece, &mut |names, event| screen.event(names, event));
-                screen.print();
+                reading.push(piece, &mut |names, event| feed.event(names, event));
+                feed.hand_on();
                 if interrupt.raised() {
                     until = Some(earlier(until, clock::now() + LAST_READ));
                 }
-                if !late(until) && !screen.closed {
+                if !late(until) && !feed.closed {
                     continue;
                 }
             }
@@ -84,17 +84,17 @@ pub fn run(
                 if !reading.files.is_empty() {
                     invocation.say(&format!("rungwise: {name} starts over"));
                 }
-                reading.begin(&name, None, &mut |names, event| screen.event(names, event));
+                reading.begin(&name, None, &mut |names, event| feed.event(names, event));
                 continue;
             }
             Ok(Next::Nothing) => {
-                screen.caught_up(&reading, &source.name(), invocation.observer);
-                if !interrupt.raised() && !late(until) && !screen.closed {
-                    rest(&source, &interrupt, &screen, until)?;
+                feed.caught_up(&reading, &source.name(), invocation.observer);
+                if !interrupt.raised() && !late(until) && !feed.closed {
+                    rest(&source, &interrupt, &feed, until)?;
                     continue;
                 }
             }
-            Ok(Next::End) => screen.caught_up(&reading, &source.name(), invocation.observer),
+            Ok(Next::End) => feed.caught_up(&reading, &source.name(), invocation.observer),
             // What was read is not thrown away.
             Err(error) => {
                 reading.broken(error.to_string());
@@ -111,8 +111,8 @@ pub fn run(
         Some(path) => input::parts(path)?,
         None => Vec::new(),
     };
-    let log = reading.finish(parts, &mut |names, event| screen.event(names, event))?;
-    screen.print();
+    let log = reading.finish(parts, &mut |names, event| feed.event(names, event))?;
+    feed.hand_on();
     let target = path.display().to_string();
     let judging = (request.asked(), request.fail_on);
     judged_log(log, &target, started, judging, invocation)
@@ -130,10 +130,10 @@ fn earlier(until: Option<Instant>, other: Instant) -> Instant {
 fn rest(
     source: &Source,
     interrupt: &Interrupt,
-    screen: &Screen<'_>,
+    feed: &Feed<'_>,
     until: Option<Instant>,
 ) -> anyhow::Result<()> {
-    let due = screen.due().map(|due| earlier(until, due)).or(until);
+    let due = feed.due().map(|due| earlier(until, due)).or(until);
     let within = due.map(|due| due.saturating_duration_since(clock::now()));
     if source.wait(interrupt, within)? == Woken::Changed {
         interrupt.wait(REST)?;
@@ -241,8 +241,8 @@ fn base(name: &str) -> Option<&str> {
     is_number.then_some(base)
 }
 
-/// What was printed, and what of it is known to the reader.
-struct Screen<'a> {
+/// What was handed on.
+struct Feed<'a> {
     following: Following<'a>,
     /// What the log held at first has been read.
     live: bool,
@@ -282,7 +282,7 @@ struct Stood {
     known_s: f64,
 }
 
-impl<'a> Screen<'a> {
+impl<'a> Feed<'a> {
     fn new(asked: Asked, following: Following<'a>) -> Self {
         Self {
             following,
@@ -348,10 +348,10 @@ impl<'a> Screen<'a> {
             let lines = reading.parser.lines();
             observer.say(&format!("rungwise: following {name}, {lines} lines so far"));
         }
-        self.print();
+        self.hand_on();
         if self.due().is_some_and(|due| clock::now() >= due) {
             self.judge(&reading.summary());
-            self.print();
+            self.hand_on();
         }
     }
 
@@ -408,7 +408,7 @@ impl<'a> Screen<'a> {
     }
 
     /// Hands on what there is to say.
-    fn print(&mut self) {
+    fn hand_on(&mut self) {
         if !self.live && !self.following.from_start || self.lines.is_empty() {
             return;
         }
