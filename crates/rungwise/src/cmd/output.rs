@@ -107,11 +107,8 @@ impl Global {
     /// The same as `text`.
     pub(super) fn write(&self, printed: &Printed, text: &str) -> anyhow::Result<Exit> {
         let put = self.emit(text).map_err(|error| match &self.output {
-            // The result may be in another file already.
-            Some(_) if !words(&error).ends_with("instead") => {
-                anyhow::anyhow!("{}; name another file with -o", words(&error))
-            }
-            _ => error,
+            Some(_) => anyhow::anyhow!("{}; name another file with -o", words(&error)),
+            None => error,
         });
         match printed.unprinted {
             Some(remedy) => put.context(remedy)?,
