@@ -78,7 +78,7 @@ const STDIN: &str = "/dev/stdin";
 
 /// The lowest outcome of a finding that ends with [`Exit::Failed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "a doc comment would turn the help text into its long form"
 )]

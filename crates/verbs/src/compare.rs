@@ -41,7 +41,7 @@ pub struct Request {
 
 /// The result that ends with status 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "a doc comment would turn the help text into its long form"
 )]

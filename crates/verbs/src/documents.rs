@@ -35,7 +35,7 @@ const LONGEST: u64 = 256 << 20;
 
 /// The form in which a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "a doc comment would turn every help text into its long form"
 )]
@@ -581,6 +581,21 @@ fn inferred(text: &str) -> Option<&'static str> {
     let has = |names: &[&str]| names.iter().all(|name| fields.contains_key(*name));
     let found = kinds.iter().find(|(_, names)| has(names));
     found.map(|(kind, _)| *kind)
+}
+
+/// The bytes of a file of at most `longest`; the reason, where it has none.
+pub(crate) fn short_file(path: &Path, longest: u64) -> Result<Vec<u8>, String> {
+    if files::is_folder(path) {
+        return Err("it is a folder".to_owned());
+    }
+    let bytes = files::read_at_most(path, longest + 1).map_err(|error| match error {
+        rungwise_host::Error::System { source, .. } => source.to_string(),
+        other => other.to_string(),
+    })?;
+    if bytes.len() as u64 > longest {
+        return Err(format!("it is larger than {} MiB", longest >> 20));
+    }
+    Ok(bytes)
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {

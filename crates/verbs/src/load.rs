@@ -119,7 +119,7 @@ fn measure(
                 .map(|pid| CpuSource::process(Owner::Service, *pid)),
         );
     }
-    // A process that is not there is told before the load, not after it.
+    // A missing process is reported before the load, not after it.
     CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
     let meter = EdgeMeter::new(&sources);
     if let Stop::After(window) = length.stop
@@ -166,7 +166,7 @@ enum Server {
     Elsewhere,
     /// These processes of this machine.
     Here(Vec<u32>),
-    /// On this machine, and nobody knows which process it is.
+    /// On this machine, in an unknown process.
     Hidden,
 }
 
@@ -209,7 +209,7 @@ fn judge(
     let beside = cpu
         .zip(reach)
         .map(|(cpu, reach)| Surroundings::beside(cpu, reach.service, reach.shared, unsure(cpu)));
-    // A server on this machine that nobody knows would count as foreign.
+    // An unknown server on this machine would count as foreign.
     let foreign = cpu.filter(|cpu| !hidden && !coarse(cpu));
     let around = Surroundings {
         foreign_cpu: foreign.map(|cpu| cpu.foreign),
@@ -382,6 +382,6 @@ mod tests {
             !certified([0.0, 0.6], true),
             "one more thread could ask more"
         );
-        assert!(!certified([0.0, 0.0], false), "nobody knows the server");
+        assert!(!certified([0.0, 0.0], false), "the server is unknown");
     }
 }

@@ -22,7 +22,7 @@ use crate::printed::{Printed, WithText};
 use crate::problem::Problem;
 use crate::{Invocation, values};
 
-/// Datagrams per system call where nobody says otherwise.
+/// Datagrams per system call by default.
 const BATCH: usize = 32;
 
 /// Echo UDP datagrams until SIGINT, SIGTERM or the end of --for.
@@ -100,7 +100,7 @@ pub struct Udp {
 
 /// How the socket of a group is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "a doc comment would turn the help text into its long form"
 )]
@@ -112,7 +112,7 @@ pub enum Steer {
 
 /// Path-MTU discovery of the sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "a doc comment would turn the help text into its long form"
 )]
@@ -123,7 +123,7 @@ pub enum Discover {
 
 /// How datagrams pass between kernel and worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "a doc comment would turn the help text into its long form"
 )]

@@ -104,7 +104,7 @@ impl Global {
         self.write(printed, text)
     }
 
-    /// The same as `text`.
+    /// Writes `text` as the answer; an error says what to do about it.
     pub(super) fn write(&self, printed: &Printed, text: &str) -> anyhow::Result<Exit> {
         let put = self.emit(text).map_err(|error| match &self.output {
             Some(_) => anyhow::anyhow!("{}; name another file with -o", words(&error)),

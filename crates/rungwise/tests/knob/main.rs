@@ -518,6 +518,10 @@ fn a_plan_is_stored_shown_and_refused_when_it_is_out_of_date() {
         .run(&["knob", "plan", WISHES[0], "--device", "lo", "-o", plan])
         .with(0, &["- 0\n    + 2"]);
     assert_eq!(bench.changed(), [""; 0]);
+    // A file that ends so holds a plan, whatever the format of the page.
+    let page = ["--format", "markdown", "-o", plan];
+    let command = [&["knob", "plan", WISHES[0], "--device", "lo"][..], &page].concat();
+    bench.run(&command).with(0, &["- 0\n    + 2"]);
     bench.run(&["knob", "apply", plan]).with(0, &[]);
     bench.run(&["knob", "verify", plan]).with(0, &[]);
     for arguments in [

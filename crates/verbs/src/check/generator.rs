@@ -16,6 +16,8 @@ use rungwise_model::load::{GeneratorReport, LightLoad, LoadReport, Measurement};
 use rungwise_probes::{Capture, bundle, load_report};
 use serde_json::Value;
 
+use crate::documents::short_file;
+
 /// The longest that is read: a load of two weeks, which tells each second in about 100 bytes, is half of it.
 const LONGEST: u64 = 256 << 20;
 
@@ -31,7 +33,7 @@ const OTHERS: &[(&str, &str)] = &[
 
 /// In what a table of percentiles counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "a doc comment would turn the help text into its long form"
 )]
@@ -190,17 +192,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     if !files::exists(path) {
         return Err("there is no such file".to_owned());
     }
-    if files::is_folder(path) {
-        return Err("it is a folder".to_owned());
-    }
-    let bytes = files::read_at_most(path, LONGEST + 1).map_err(|error| match error {
-        rungwise_host::Error::System { source, .. } => source.to_string(),
-        other => other.to_string(),
-    })?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(format!("it is larger than {} MiB", LONGEST >> 20));
-    }
-    Ok(bytes)
+    short_file(path, LONGEST)
 }
 
 /// The reason, where these bytes are none.

@@ -580,7 +580,7 @@ fn put_back(session: Session, guard: Guard, error: anyhow::Error) -> anyhow::Err
     }
 }
 
-/// The life of the guard of a journal, on standard input and output. Nobody reads its words; what it could not put back stays in the
+/// The life of the guard of a journal, on standard input and output. It prints nothing; what it could not restore stays in the
 /// journal.
 pub fn watch(journal: &Path, deadline: Option<Duration>, labs: &[PathBuf]) -> anyhow::Result<Exit> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;

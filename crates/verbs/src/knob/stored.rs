@@ -5,10 +5,11 @@
 
 use std::path::Path;
 
-use rungwise_host::files;
 use rungwise_model::SCHEMA_VERSION;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::documents::short_file;
 
 /// The longest that is read; a check of a host with thousands of sockets is a hundredth of it.
 const LONGEST: u64 = 64 << 20;
@@ -49,7 +50,7 @@ impl Kind {
 
     /// Reads the document at `path`.
     pub(super) fn read<T: DeserializeOwned>(self, path: &Path) -> anyhow::Result<T> {
-        let bytes = bytes(path);
+        let bytes = short_file(path, LONGEST);
         bytes.and_then(|bytes| self.parse(&bytes)).map_err(|why| {
             anyhow::anyhow!(
                 "cannot read {} as {}: {why}; {}",
@@ -98,20 +99,6 @@ impl Kind {
         }
         serde_json::from_slice(bytes).map_err(|error| format!("it is damaged ({error})"))
     }
-}
-
-fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    if files::is_folder(path) {
-        return Err("it is a folder".to_owned());
-    }
-    let bytes = files::read_at_most(path, LONGEST + 1).map_err(|error| match error {
-        rungwise_host::Error::System { source, .. } => source.to_string(),
-        other => other.to_string(),
-    })?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(format!("it is larger than {} MiB", LONGEST >> 20));
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]
