@@ -33,7 +33,7 @@ const SAMPLED_SOCKETS: usize = 300;
 /// Not evenly: a periodic event, such as a stop in each second, would coincide with all of them or none. Multiples of
 /// the golden ratio cover every phase.
 ///
-/// One in `glances` of them reads everything; the others read threads, freezers and queues of Unix sockets only.
+/// One in `glances` of them reads everything; the others read threads, freezers, queues of Unix sockets and DNS queries only.
 pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Depth)> {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     let glances = glances.max(1);
@@ -60,7 +60,7 @@ pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Dept
 pub(super) enum Depth {
     /// All that is sampled.
     All,
-    /// Threads of services, freezers above them, and queues of Unix sockets.
+    /// Threads of services, freezers above them, queues of Unix sockets, and DNS queries.
     Threads,
 }
 
@@ -85,7 +85,8 @@ impl Reader<'_> {
                 }
                 What::Ask(question)
                     if self.samples_sockets
-                        && (depth == Depth::All || question == Question::Unix) =>
+                        && (depth == Depth::All
+                            || matches!(question, Question::Unix | Question::Udp)) =>
                 {
                     // One that fails fails at the looks as well, which say why.
                     let answer = match question {
@@ -139,7 +140,7 @@ impl Reader<'_> {
 
     /// Keeps the sockets that wait for DNS and adds their processes: most are gone when the window ends.
     fn queries_in(&mut self, sockets: &mut Vec<UdpSocket>, moment: &mut Moment) {
-        let sought = self.queries.sample(sockets);
+        let sought = self.queries.sample(moment.at_s, sockets);
         if sought.is_empty() {
             return;
         }

@@ -70,6 +70,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::DEPENDENCY_ONE_WAY,
         &keys::DEPENDENCY_RESOLVER,
         &keys::DEPENDENCY_RESOLVING,
+        &keys::DEPENDENCY_RESOLVING_FOR,
         &keys::DEPENDENCY_SAMPLES,
         &keys::DEPENDENCY_UPSTREAM,
         &keys::DEPENDENCY_WAIT,
@@ -417,13 +418,31 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .filter_map(|(path, _)| window.text(path).ok());
         texts.any(syscall::polls_one)
     };
-    let unanswered = waits
-        .resolving
-        .iter()
-        .filter(|query| !query.always || owner(query.socket.inode).is_some_and(polls));
-    let to = |query: &Query<'_>| (query.socket.inode, query.socket.remote.to_string());
+    let resolving = waits.resolving.iter();
+    let unanswered: Vec<&Query<'_>> = resolving
+        .filter(|query| !query.always || owner(query.socket.inode).is_some_and(polls))
+        .collect();
+    let to = |query: &&Query<'_>| (query.socket.inode, query.socket.remote.to_string());
     let keys = (&keys::DEPENDENCY_RESOLVING, &keys::DEPENDENCY_RESOLVER);
-    count(evidence, keys, &owner, unanswered.map(to), "UDP to port 53");
+    let servers = unanswered.iter().map(to);
+    count(evidence, keys, &owner, servers, "UDP to port 53");
+    let mut longest: BTreeMap<u32, f64> = BTreeMap::new();
+    for query in unanswered {
+        let Some(pid) = owner(query.socket.inode) else {
+            continue;
+        };
+        let waited_s = longest.entry(pid).or_default();
+        *waited_s = waited_s.max(query.waited_s);
+    }
+    for (pid, waited_s) in longest {
+        let line = format!("UDP to port 53 open for {waited_s:.2} s");
+        evidence.number(
+            &keys::DEPENDENCY_RESOLVING_FOR,
+            Subject::new(Kind::Process, pid),
+            waited_s,
+            Origin::new(SOURCE, line),
+        );
+    }
     unread(evidence, &waits, &owner);
     let late = waits.late();
     let is_late = |(port, _, socket): &(u16, u32, &TcpSocket)| {

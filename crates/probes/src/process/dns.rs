@@ -1,7 +1,7 @@
 //! Unanswered DNS queries: sockets of resolvers that stay open because no answer arrives.
 //!
 //! The resolver of the C library opens a UDP socket for each query and closes it with the answer. So a socket to port
-//! 53 that was opened within the window and still exists half a second later waits for one. Sources:
+//! 53 that was opened within the window and still exists a quarter of a second later waits for one. Sources:
 //! `__res_context_send` of `resolv/res_send.c`, glibc 2.36; resolv.conf(5).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::capture::Reply;
 const PORT: u16 = 53;
 
 /// A query open for this long is late; an answer takes one round trip, or several if it is not cached.
-const LATE_S: f64 = 0.5;
+const LATE_S: f64 = 0.25;
 
 /// Limit of process lookups during the window: they cost more than all other reads.
 const LOOKUPS: usize = 2;
@@ -23,11 +23,13 @@ const LOOKUPS: usize = 2;
 /// Unanswered queries of a window.
 pub(super) struct Query<'a> {
     pub(super) socket: &'a UdpSocket,
+    /// From the first sample in which it exists to the last.
+    pub(super) waited_s: f64,
     /// It exists in every sample, so it may belong to a resolver that keeps its sockets.
     pub(super) always: bool,
 }
 
-/// The queries that exist in more than one sample, for at least half a second, without an answer.
+/// The queries that exist in more than one sample, for at least [`LATE_S`], without an answer.
 pub(super) fn queries<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
     struct Seen<'a> {
         socket: &'a UdpSocket,
@@ -58,6 +60,7 @@ pub(super) fn queries<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
         .filter(|seen| seen.samples > 1 && seen.last_s - seen.first_s >= LATE_S);
     late.map(|seen| Query {
         socket: seen.socket,
+        waited_s: seen.last_s - seen.first_s,
         always: seen.samples == samples,
     })
     .collect()
@@ -81,28 +84,32 @@ pub(super) fn owners<'a>(window: &Window<'a>) -> BTreeMap<u64, &'a Owner> {
 /// Queries while the window runs.
 #[derive(Default)]
 pub(crate) struct Running {
-    /// Sockets of the latest sample, and of the first.
-    latest: Option<BTreeSet<u64>>,
-    first: BTreeSet<u64>,
+    /// Sockets of the latest sample that wait, with the time of the sample in which each was first seen; absent before the
+    /// first sample.
+    latest: Option<BTreeMap<u64, f64>>,
+    /// Those of the first sample, which may belong to a resolver that keeps them, and those looked up.
     known: BTreeSet<u64>,
     lookups: usize,
 }
 
 impl Running {
     /// Keeps the sockets of a sample that wait for a DNS answer. Returns those whose process should be looked up now:
-    /// they were opened within the window and existed in the previous sample.
-    pub(crate) fn sample(&mut self, sockets: &mut Vec<UdpSocket>) -> BTreeSet<u64> {
+    /// they were opened within the window and have waited for at least [`LATE_S`].
+    pub(crate) fn sample(&mut self, at_s: f64, sockets: &mut Vec<UdpSocket>) -> BTreeSet<u64> {
         sockets.retain(is_waiting);
-        let now: BTreeSet<u64> = sockets.iter().map(|socket| socket.inode).collect();
-        let before = self.latest.replace(now.clone());
-        let Some(before) = before else {
-            self.first = now;
-            return BTreeSet::new();
-        };
-        let stays = |inode: &&u64| {
-            before.contains(*inode) && !self.first.contains(*inode) && !self.known.contains(*inode)
-        };
-        let sought: BTreeSet<u64> = now.iter().filter(stays).copied().collect();
+        let before = self.latest.take();
+        let seen = |inode: u64| before.as_ref().and_then(|before| before.get(&inode));
+        let inodes = sockets.iter().map(|socket| socket.inode);
+        let now: BTreeMap<u64, f64> = inodes
+            .map(|inode| (inode, seen(inode).copied().unwrap_or(at_s)))
+            .collect();
+        if before.is_none() {
+            self.known.extend(now.keys());
+        }
+        let late = now.iter().filter(|(_, first_s)| at_s - **first_s >= LATE_S);
+        let sought: BTreeSet<u64> = late.map(|(inode, _)| *inode).collect();
+        let sought = &sought - &self.known;
+        self.latest = Some(now);
         if sought.is_empty() || self.lookups == LOOKUPS {
             return BTreeSet::new();
         }
@@ -129,13 +136,16 @@ mod tests {
     #[test]
     fn the_process_of_a_query_that_stays_is_looked_up_once() {
         let mut running = Running::default();
+        let mut at_s = 0.0;
         let mut looked = |sockets: &[UdpSocket]| {
             let mut sockets = sockets.to_vec();
-            let sought = running.sample(&mut sockets);
+            at_s += 0.15;
+            let sought = running.sample(at_s, &mut sockets);
             (sought.into_iter().collect::<Vec<_>>(), sockets.len())
         };
         let kept = to(53, 1);
         assert_eq!(looked(&[kept.clone(), to(9000, 2)]), (vec![], 1));
+        assert_eq!(looked(&[kept.clone(), to(53, 3)]), (vec![], 2));
         assert_eq!(looked(&[kept.clone(), to(53, 3)]), (vec![], 2));
         assert_eq!(looked(&[kept.clone(), to(53, 3)]), (vec![3], 2));
         assert_eq!(looked(&[kept, to(53, 3)]), (vec![], 2));
@@ -145,10 +155,11 @@ mod tests {
     fn the_processes_are_looked_up_twice_at_most() {
         let mut running = Running::default();
         let mut lookups = 0;
-        running.sample(&mut Vec::new());
+        running.sample(0.0, &mut Vec::new());
         for inode in 1..9 {
-            for _ in 0..2 {
-                let sought = running.sample(&mut vec![to(53, inode)]);
+            for part in 0..2 {
+                let at_s = inode as f64 + 0.5 * f64::from(part);
+                let sought = running.sample(at_s, &mut vec![to(53, inode)]);
                 lookups += usize::from(!sought.is_empty());
             }
         }

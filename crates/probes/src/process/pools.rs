@@ -57,8 +57,8 @@ pub(crate) static PROBE: Probe = Probe {
 For each process with client connections and a connection pool to another server: how often all connections of the \
 pool have a request open (at least a fifth of the samples), and how many client requests are open beyond those passed \
 on, in these samples and in the others. A pool is a set of connections that exist in at least three samples, each with \
-data in both directions, whose number stays the same while all are in use, and whose requests are answered within a \
-second. A request is open if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 \
+data in both directions, or that are replaced while their number is the same in nine samples of ten; whose number stays the \
+same while all are in use, and whose requests are answered within a second. A request is open if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 \
 Hz); within one tick the acknowledgements decide. Connections of several processes to one server are combined, under \
 one of these processes. On a host with more than 300 sockets they are read in the full samples only, which are too few \
 for a share. Sources: net/ipv4/tcp.c of Linux 6.18; ss(8).",
@@ -142,14 +142,15 @@ fn samples<'a>(window: &Window<'a>) -> (Vec<Sample<'a>>, Courses) {
 /// Servers of pools with a request open on all connections in some samples, with their share; the highest first.
 ///
 /// A pool has the same connections in several samples, on each of which data went both ways, and no more of them while
-/// requests wait. A connection for each request is no pool, nor is one on which a server holds a request for long, or
+/// requests wait; or it opens them anew, but never more nor less in nine samples of ten (a client that gives up ends the connection
+/// of its request). A connection for each request is no pool, nor is one on which a server holds a request for long, or
 /// that only sends.
 fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<(f64, Endpoint)> {
     let Some(last) = samples.last() else {
         return Vec::new();
     };
     let is_pool = |server: &Endpoint| {
-        let kept = |socket: &&TcpSocket| courses.seen(socket) >= KEPT && courses.exchanges(socket);
+        let is_kept = |socket: &TcpSocket| courses.seen(socket) >= KEPT;
         let of = |sample: &'_ Sample<'_>| sample.servers.get(server).map_or(0, |to| to.all.len());
         let most = samples.iter().map(of).max().unwrap_or(0);
         let full = || samples.iter().filter(|sample| sample.is_full(*server));
@@ -158,7 +159,13 @@ fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<(f64, Endpoint)> {
             .filter_map(|sample| sample.servers.get(server))
             .flat_map(|to| to.open_ms.iter().copied())
             .collect();
-        last.servers[server].all.iter().all(kept)
+        let steady = samples.iter().filter(|sample| of(sample) == most).count();
+        let replaced = 10 * steady >= 9 * samples.len();
+        let fits = |socket: &&TcpSocket| match is_kept(socket) {
+            true => courses.exchanges(socket),
+            false => replaced,
+        };
+        last.servers[server].all.iter().all(fits)
             && 10 * at_most >= 9 * full().count()
             && median(&open) < SOON_MS
     };
@@ -345,10 +352,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pool_is_not_called_full() {
-        // A connection for each request.
+    fn a_pool_may_replace_its_connections_but_has_never_more() {
         let new_each_time = |look, mut socket: TcpSocket| {
             socket.inode += 1_000 * look;
+            socket
+        };
+        assert_eq!(shares(2, 10, new_each_time), 1);
+    }
+
+    #[test]
+    fn what_is_no_pool_is_not_called_full() {
+        // A connection for each request, and so more or fewer of them.
+        let new_each_time = |look, mut socket: TcpSocket| {
+            socket.inode += 1_000 * look;
+            if look % 2 == 1 && socket.local.port == 6_001 {
+                socket.inode = 0;
+            }
             socket
         };
         assert_eq!(shares(2, 10, new_each_time), 0);

@@ -10,9 +10,15 @@ use super::called;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RESOLVING: Threshold = Threshold {
-    name: "queries without an answer for half a second",
+    name: "queries without an answer for a quarter of a second",
     value: 1.0,
     origin: "a resolver answers in milliseconds; glibc waits 5 s before it asks the next server (resolv.conf(5))",
+};
+
+const LONG: Threshold = Threshold {
+    name: "seconds without an answer from which on a query is lost, and not only slow",
+    value: 0.5,
+    origin: "an answer that is not cached takes several round trips, of 0.1 s each at most",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -22,14 +28,15 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DEPENDENCY_RESOLVER,
         &keys::DEPENDENCY_RESOLVING,
+        &keys::DEPENDENCY_RESOLVING_FOR,
         &keys::DEPENDENCY_SAMPLES,
         &keys::SCHED_PROCESS_NAME,
     ],
-    thresholds: &[RESOLVING],
+    thresholds: &[RESOLVING, LONG],
     knobs: &[],
     measure: Some(Measure::more(&keys::DEPENDENCY_RESOLVING)),
     doc: Doc {
-        looks_for: "A UDP socket connected to port 53 that was opened within the window and still open half a second later.",
+        looks_for: "A UDP socket connected to port 53 that was opened within the window and still open a quarter of a second later: to act on if it is half a second or several queries, to watch otherwise.",
         hurts: "Each lookup takes 5 s and more. Threads that resolve names block meanwhile.",
         todo: "Query the named server: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd).",
         wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may open one within the window and keep it.",
@@ -49,21 +56,29 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         }
         let server = evidence.words(&keys::DEPENDENCY_RESOLVER, process)?;
+        let waited = evidence.quantity(&keys::DEPENDENCY_RESOLVING_FOR, process)?;
         let sentence = format!(
-            "{} waits for the DNS server {}: {} without an answer for half a second or more",
+            "{} waits for the DNS server {}: {} without an answer, the longest for {:.2} s",
             called(evidence, process),
             server.value,
-            say::count(number.value, "query").replace("querys", "queries")
+            say::count(number.value, "query").replace("querys", "queries"),
+            waited.value,
         );
+        let lost = waited.value >= LONG.value || number.value > RESOLVING.value;
+        let finding = if lost {
+            Finding::act(process, sentence).severity(Grade::High)
+        } else {
+            Finding::watch(process, sentence)
+        };
         findings.push(
-            Finding::act(process, sentence)
-                .severity(Grade::High)
+            finding
                 .cite(number.reading)
+                .cite(waited.reading)
                 .refuted_by("`dig @SERVER` from this host is answered at once"),
         );
     }
     if findings.is_empty() {
-        let sentence = "no DNS query stayed unanswered for half a second";
+        let sentence = "no DNS query stayed unanswered for a quarter of a second";
         findings.push(Finding::clear(sentence).cite(samples.reading));
     }
     Ok(findings)
