@@ -175,6 +175,7 @@ impl Climb<'_> {
         findings: &[Finding],
     ) -> Result<Option<Look>, Error> {
         search.rungs += 1;
+        self.to_come = 1 + search.to_come();
         search.tried.extend(step.set.iter().cloned());
         self.record.decide(&Decision::Try {
             step: Box::new(step.clone()),
@@ -214,6 +215,7 @@ impl Climb<'_> {
             return Ok(None);
         }
         search.bundles += 1;
+        self.to_come = Auto::MEMBERS + search.to_come();
         self.together(search, step, &partners, here)
     }
 
@@ -392,6 +394,12 @@ impl Climb<'_> {
 }
 
 impl Search<'_> {
+    /// Comparisons that may still follow what is judged now, at most: rungs, bundles with their checks, and the overall one.
+    fn to_come(&self) -> usize {
+        let bundles = Auto::BUNDLES - self.bundles;
+        (self.auto.max_rungs - self.rungs) as usize + bundles as usize * Auto::MEMBERS + 1
+    }
+
     /// The first wish of these findings that was not tried and does not hold.
     fn next(&mut self, findings: &[Finding], look: &Look, now: &Variant) -> Option<Step> {
         for ask in findings

@@ -28,6 +28,8 @@ pub struct Comparison<'a> {
     pub shared_lock: bool,
     /// The service is started afresh for each half, whether the halves differ or not.
     pub fresh: bool,
+    /// Chance of a wrong decision, over all decision points.
+    pub alpha: f64,
 }
 
 /// What came of it.
@@ -47,6 +49,8 @@ pub struct Compared {
     pub cost_only: bool,
     /// It ended because the service failed with the change; the reason says how.
     pub failed: bool,
+    /// Chance that an interval misses the truth.
+    pub alpha_per_look: f64,
     /// How many of the pairs, from the first, were used for the decision.
     looked_at: usize,
     /// Latency of the counted runs without the change.
@@ -91,10 +95,13 @@ pub fn compare(
     observer: &mut dyn Observer,
 ) -> Result<Compared, Error> {
     let seed = seed_of(judging.seed, comparison.id);
-    let rules = judging.rules();
+    let rules = judging.rules(comparison.alpha);
     let attempts = judging.most_pairs() + judging.max_discards;
     let mut orders = Orders::new(seed);
-    let mut measured = Measured::default();
+    let mut measured = Measured {
+        alpha_per_look: rules.alpha_per_look(),
+        ..Measured::default()
+    };
     // A pair that was quiet is the look of the next one; before the first, and after one of an earlier session, nobody has
     // looked.
     let mut quiet = false;
@@ -156,6 +163,7 @@ impl Comparison<'_> {
 
 #[derive(Default)]
 struct Measured {
+    alpha_per_look: f64,
     pairs: Vec<Pair>,
     /// Log ratios B to A of the pairs that count.
     objective: Vec<f64>,
@@ -250,7 +258,7 @@ impl Measured {
     fn without_quiet(self, comparison: &Comparison<'_>, judging: &Judging) -> Compared {
         let cost = &self.noisy_at_look.cost;
         if !cost.is_empty() && !comparison.shared_lock {
-            let mut judgement = decide::judge_cost_only(&judging.rules(), cost);
+            let mut judgement = decide::judge_cost_only(&judging.rules(comparison.alpha), cost);
             if judgement.call == Call::MorePairs {
                 judgement.call = Call::Inconclusive;
                 "no quiet pairs, and CPU cost alone is inconclusive"
@@ -317,6 +325,7 @@ impl Measured {
             cpu_delta: delta(judgement.cost),
             cost_only,
             failed: false,
+            alpha_per_look: self.alpha_per_look,
             looked_at,
             latency_a,
             latency_b,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rungwise_load::Parameters;
+use rungwise_stats::budget::Budget;
 use rungwise_stats::decide::Rules;
 use serde::{Deserialize, Serialize};
 
@@ -65,14 +66,18 @@ pub struct Judging {
 }
 
 impl Judging {
-    /// The decision rules of the statistics crate.
-    pub fn rules(&self) -> Rules {
+    /// The decision rules for a comparison whose chance of a wrong decision is `alpha`.
+    pub fn rules(&self, alpha: f64) -> Rules {
         Rules {
             min_effect: self.min_effect,
-            alpha_family: self.alpha,
-            rungs: self.comparisons,
+            alpha,
             looks: self.looks.clone(),
         }
+    }
+
+    /// What is to be used up over the whole ladder.
+    pub fn budget(&self) -> Budget {
+        Budget::new(self.alpha)
     }
 
     /// A guard rail judges error replies; without one, a run with more than a few of them is not usable.
@@ -193,19 +198,13 @@ pub struct Design {
 }
 
 impl Design {
-    /// Upper bound of the comparisons that share the family's alpha: every judged rung, every bundle with
-    /// the check of its members, and the overall comparison. Limits decide nothing and do not count.
+    /// Upper bound of the comparisons that share the family's alpha: every judged rung alone, every bundle with
+    /// the check of its partners or the rung alone after it, and the overall comparison. Limits decide nothing and do not count.
     pub fn count_comparisons(steps: &[Step]) -> usize {
         steps
             .iter()
             .filter(|step| matches!(step.part, Part::Step | Part::Branch))
-            .map(|step| {
-                if step.bundle_with.is_empty() {
-                    1
-                } else {
-                    2 + step.bundle_with.len()
-                }
-            })
+            .map(|step| 1 + step.bundle_with.len())
             .sum::<usize>()
             + 1
     }

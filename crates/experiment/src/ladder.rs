@@ -7,8 +7,9 @@
 
 use rungwise_knobs::Scope;
 use rungwise_model::tune::{AaCheck, Delta, Outcome, Reference, Run, Rung, RungLatency, Verdict};
+use rungwise_stats::budget::Budget;
 use rungwise_stats::decide::Call;
-use rungwise_stats::interval::median_interval;
+use rungwise_stats::interval::centre_interval;
 use rungwise_stats::noise::{Noise, smallest_effect};
 use rungwise_stats::ratio;
 
@@ -71,6 +72,8 @@ pub fn climb_by(
         climbed,
         not_kept: Vec::new(),
         lock_left: false,
+        budget: design.judging.budget(),
+        to_come: design.judging.comparisons,
     }
     .run()
 }
@@ -86,6 +89,10 @@ pub(crate) struct Climb<'a> {
     pub(crate) not_kept: Vec<Step>,
     /// The last change around a shared lock was not kept, so every variant may still wait for that lock.
     pub(crate) lock_left: bool,
+    /// What is left of the chance of a wrong decision.
+    budget: Budget,
+    /// Comparisons that share it, at most: those that may still come.
+    pub(crate) to_come: usize,
 }
 
 impl<'a> Climb<'a> {
@@ -93,12 +100,12 @@ impl<'a> Climb<'a> {
         let start = self.start()?;
         self.climbed.final_variant = start.clone();
         self.against_itself(&start)?;
-        match &self.design.auto {
-            Some(auto) => self.by_evidence(auto)?,
-            None => {
-                for step in &self.design.steps {
-                    self.step(step)?;
-                }
+        if let Some(auto) = &self.design.auto {
+            self.by_evidence(auto)?;
+        } else {
+            let steps = &self.design.steps;
+            for (i, step) in steps.iter().enumerate() {
+                self.step(step, Design::count_comparisons(&steps[i + 1..]))?;
             }
         }
         self.overall(&start)
@@ -143,6 +150,8 @@ impl<'a> Climb<'a> {
             looks: vec![look],
             ..judging.clone()
         };
+        let alpha = judging.budget().part(judging.comparisons);
+        let alpha_per_look = judging.rules(alpha).alpha_per_look();
         let compared = compare(
             &Comparison {
                 id: "aa",
@@ -153,6 +162,7 @@ impl<'a> Climb<'a> {
                 shared_lock: true,
                 // Where rungs restart the service, what a start leaves to chance is part of their noise.
                 fresh: self.design.restarts,
+                alpha,
             },
             &single,
             self.stage,
@@ -164,17 +174,10 @@ impl<'a> Climb<'a> {
             .counted()
             .filter_map(|pair| ratio::log_ratio(of(&pair.a), of(&pair.b)))
             .collect();
-        let difference = median_interval(&ratios, single.rules().alpha_per_look());
+        let difference = centre_interval(&ratios, alpha);
         let spread = Noise::of(&ratios).map(|noise| noise.cautious_sd());
         let smallest = spread
-            .map(|sd| {
-                smallest_effect(
-                    sd,
-                    judging.most_pairs(),
-                    judging.rules().alpha_per_look(),
-                    POWER,
-                )
-            })
+            .map(|sd| smallest_effect(sd, judging.most_pairs(), alpha_per_look, POWER))
             .filter(|effect| effect.is_finite());
         let delta = difference.map(|difference| Delta {
             point: ratio::to_change(difference.point),
@@ -232,7 +235,8 @@ impl<'a> Climb<'a> {
         Ok(())
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), Error> {
+    /// Judges a step; `after_it` comparisons may follow it at most.
+    fn step(&mut self, step: &Step, after_it: usize) -> Result<(), Error> {
         if let Part::Observe { note } = &step.part {
             self.finish(empty(step, Outcome::Observed, note));
             return Ok(());
@@ -243,6 +247,8 @@ impl<'a> Climb<'a> {
             .filter(|earlier| step.bundle_with.contains(&earlier.id))
             .cloned()
             .collect();
+        // A bundle is followed by the step alone, or by a check of each partner.
+        self.to_come = 1 + partners.len() + after_it;
         if !partners.is_empty() && self.bundle(step, &partners)? {
             return Ok(());
         }
@@ -400,7 +406,8 @@ impl<'a> Climb<'a> {
             }
             Err(other) => return Err(other.into()),
         }
-        let compared = compare(
+        let compared = self.compared(
+            &step.part,
             &Comparison {
                 id,
                 title,
@@ -408,11 +415,8 @@ impl<'a> Climb<'a> {
                 b: after,
                 shared_lock: step.shared_lock || self.lock_left,
                 fresh: false,
+                alpha: self.budget.part(self.to_come),
             },
-            &self.design.judging,
-            self.stage,
-            self.record,
-            self.observer,
         )?;
         let spared = compared.pairs.iter().find_map(|pair| pair.again.as_deref());
         if let (Some(why), false) = (spared, compared.failed) {
@@ -422,6 +426,25 @@ impl<'a> Climb<'a> {
             ));
         }
         Ok(self.row(step, id, title, &compared))
+    }
+
+    /// Compares at the comparison's part of alpha. A comparison that rejects "no difference" leaves its part to those that follow.
+    fn compared(&mut self, part: &Part, comparison: &Comparison<'_>) -> Result<Compared, Error> {
+        let compared = compare(
+            comparison,
+            &self.design.judging,
+            self.stage,
+            self.record,
+            self.observer,
+        )?;
+        // A limit decides nothing.
+        if *part != Part::Limit {
+            self.to_come -= 1;
+            if !matches!(compared.call, Call::Keep | Call::Revert) {
+                self.budget.spend(comparison.alpha);
+            }
+        }
+        Ok(compared)
     }
 
     fn skipped(&mut self, step: &Step, id: &str, title: &str, why: &str) -> Rung {
@@ -482,7 +505,9 @@ impl<'a> Climb<'a> {
             return Ok(());
         }
         let last = self.climbed.final_variant.clone();
-        let compared = compare(
+        self.to_come = 1;
+        let compared = self.compared(
+            &Part::Step,
             &Comparison {
                 id: "overall",
                 title: "final vs. initial configuration",
@@ -490,11 +515,8 @@ impl<'a> Climb<'a> {
                 b: &last,
                 shared_lock: true,
                 fresh: false,
+                alpha: self.budget.part(self.to_come),
             },
-            &self.design.judging,
-            self.stage,
-            self.record,
-            self.observer,
         )?;
         let metric = self.design.judging.objective.words();
         let reason = &compared.reason;
@@ -590,6 +612,7 @@ impl<'a> Climb<'a> {
             reference: step.reference.clone(),
             sign_differs: false,
             asked: step.asked.clone(),
+            confidence: Some(1.0 - compared.alpha_per_look),
             discarded: compared.discarded(),
             pairs: compared.pairs.clone(),
         };
@@ -681,6 +704,7 @@ pub(crate) fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
         reference: step.reference.clone(),
         sign_differs: false,
         asked: step.asked.clone(),
+        confidence: None,
         discarded: 0,
         pairs: Vec::new(),
     }

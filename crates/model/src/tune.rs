@@ -29,7 +29,7 @@ pub enum Outcome {
 /// A relative change with its interval, as fractions: 0.05 is five percent more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
-    /// Median over the pairs.
+    /// Centre of the pairs, by Hodges and Lehmann.
     pub point: f64,
     /// Lower end of the interval at the level of the deciding decision point.
     pub low: f64,
@@ -225,6 +225,9 @@ pub struct Rung {
     /// The finding that requested it, where the rules chose the rungs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
+    /// Confidence level of the intervals, a fraction; absent if nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
     /// Pairs that were measured and discarded, also if too few remained for an interval.
     #[serde(default)]
     pub discarded: u32,

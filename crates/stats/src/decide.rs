@@ -1,14 +1,14 @@
 //! Keep, revert, same, inconclusive: the rule that turns pairs into a decision.
 //!
-//! Decisions are taken only at decision points fixed beforehand. The chance of any wrong decision over a whole ladder is bounded by
-//! splitting alpha equally over all rungs and decision points (Bonferroni; Pocock, "Group Sequential Methods
+//! Decisions are taken only at decision points fixed beforehand. The chance of a wrong decision of a comparison, its part of the
+//! ladder's [`Budget`](crate::budget::Budget), is split equally over its decision points (Bonferroni; Pocock, "Group Sequential Methods
 //! in the Design and Analysis of Clinical Trials", Biometrika 64 (1977), for why each decision point spends alpha).
-//! It is the bluntest split and the only one that assumes nothing about how rungs and decision points depend on each other;
+//! It is the bluntest split and the only one that assumes nothing about how decision points depend on each other;
 //! a false gain uses only one of the two sides, so the bound is loose by at least a factor of two.
 //! One primary metric decides; the CPU cost per transaction beside it may veto: where rate and cost
 //! exclude zero in contradicting directions something else than the change was measured.
 
-use crate::interval::{FEWEST, Interval, median_interval};
+use crate::interval::{FEWEST, Interval, centre_interval};
 use crate::ratio;
 
 /// What a decision must satisfy.
@@ -16,18 +16,16 @@ use crate::ratio;
 pub struct Rules {
     /// Smallest relative effect worth keeping, a fraction.
     pub min_effect: f64,
-    /// Chance of any wrong decision over all rungs and decision points.
-    pub alpha_family: f64,
-    /// Comparisons that share it.
-    pub rungs: usize,
+    /// Chance of any wrong decision over all decision points.
+    pub alpha: f64,
     /// Numbers of pairs at which a decision may be taken, ascending.
     pub looks: Vec<u32>,
 }
 
 impl Rules {
-    /// The share of alpha that one decision point of one rung may spend, both sides together.
+    /// The share of alpha that one decision point may spend, both sides together.
     pub fn alpha_per_look(&self) -> f64 {
-        self.alpha_family / (self.rungs.max(1) * self.looks.len().max(1)) as f64
+        self.alpha / self.looks.len().max(1) as f64
     }
 
     fn is_look(&self, pairs: usize) -> bool {
@@ -98,8 +96,8 @@ pub fn judge(
     cost_log_ratios: &[f64],
 ) -> Conclusion {
     let alpha = rules.alpha_per_look();
-    let primary = median_interval(primary_log_ratios, alpha);
-    let cost = median_interval(cost_log_ratios, alpha);
+    let primary = centre_interval(primary_log_ratios, alpha);
+    let cost = centre_interval(cost_log_ratios, alpha);
     let (call, reason) = call(
         rules,
         direction,
@@ -120,7 +118,7 @@ pub fn judge(
 ///
 /// Valid only if the cost does not depend on waiting: never for a change around a shared lock.
 pub fn judge_cost_only(rules: &Rules, cost_log_ratios: &[f64]) -> Conclusion {
-    let cost = median_interval(cost_log_ratios, rules.alpha_per_look());
+    let cost = centre_interval(cost_log_ratios, rules.alpha_per_look());
     let (call, reason) = call(
         rules,
         Direction::LowerIsBetter,
@@ -263,8 +261,7 @@ mod tests {
     fn rules() -> Rules {
         Rules {
             min_effect: 0.02,
-            alpha_family: 0.05,
-            rungs: 1,
+            alpha: 0.05,
             looks: vec![8, 16],
         }
     }
@@ -281,14 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn alpha_is_split_over_rungs_and_looks() {
-        let ladder = Rules {
-            alpha_family: 0.01,
-            rungs: 14,
+    fn alpha_is_split_over_looks() {
+        let rules = Rules {
+            alpha: 0.01,
             looks: vec![8, 16, 24],
             ..rules()
         };
-        assert!((ladder.alpha_per_look() - 0.01 / 42.0).abs() < 1e-18);
+        assert!((rules.alpha_per_look() - 0.01 / 3.0).abs() < 1e-18);
     }
 
     #[test]
@@ -403,7 +399,7 @@ mod tests {
         let judgement = judge(&rules(), Direction::HigherIsBetter, &around(0.10, 8), &[]);
         assert_eq!(
             judgement.reason,
-            "+10.5 % (+10.0 % to +11.1 %) over 8 pairs: better by at least the required 2 %"
+            "+10.5 % (+10.0 % to +11.0 %) over 8 pairs: better by at least the required 2 %"
         );
     }
 
@@ -413,9 +409,8 @@ mod tests {
             primary in prop::collection::vec(any::<f64>(), 0..20),
             cost in prop::collection::vec(any::<f64>(), 0..20),
             looks in prop::collection::vec(0..20_u32, 0..4),
-            rungs in 0..3_usize,
         ) {
-            let rules = Rules { min_effect: 0.02, alpha_family: 0.01, rungs, looks };
+            let rules = Rules { min_effect: 0.02, alpha: 0.01, looks };
             let judgement = judge(&rules, Direction::LowerIsBetter, &primary, &cost);
             prop_assert!(!judgement.reason.is_empty());
         }

@@ -1,23 +1,20 @@
-//! Confidence interval of a median of a few pairs.
+//! Centre of a few pairs, with its confidence interval.
 //!
-//! The base is the bias-corrected and accelerated bootstrap (BCa): Efron, "Better Bootstrap Confidence
-//! Intervals", JASA 82 (1987); DiCiccio & Efron, "Bootstrap Confidence Intervals", Statistical Science 11
-//! (1996). Two departures, each for a reason:
+//! The centre is the estimator of Hodges and Lehmann (Annals of Mathematical Statistics 34 (1963)): the median of all means of two values
+//! (Walsh averages). One wild pair hardly moves it, and of normal values it needs 1.05 times as many as the mean for
+//! the same precision, where the median needs 1.57 times as many. The difference of two runs that differ by nothing but a
+//! factor is symmetric about the logarithm of that factor, which is all that the interval asks for.
 //!
-//! - **No resampling.** The bootstrap law of a median is known in closed form (Maritz & Jarrett, JASA 73
-//!   (1978) for the order statistics), so it is computed: what infinitely many resamples would give,
-//!   the same on every machine, without a seed. A level of 1 % over 14 rungs and 3 looks asks for the 0.012 %
-//!   quantile, which 10 000 resamples would put somewhere between their first and third value.
-//! - **Widened to the t interval.** A resampled median is always a value of the sample or half-way between
-//!   two, so no BCa interval of a median leaves the sample: eight gains in eight pairs would exclude zero at
-//!   *any* level, although chance alone does that once in 2^7. The result is the hull of BCa and
-//!   median ± t(1 - alpha/2, n - 1) · SE, SE being the bootstrap standard error. The t quantile is the
-//!   correction for small samples of Hesterberg, "What Teachers Should Know About the Bootstrap", The
-//!   American Statistician 69 (2015); it knows how little n values say about their own spread.
+//! The interval is the hull of two:
+//!
+//! - **The exact one** of Wilcoxon's signed-rank test (Hollander, Wolfe & Chicken, "Nonparametric Statistical Methods", 3rd ed. (2014),
+//!   ch. 3.3). Its ends are Walsh averages, so it never leaves the sample: eight gains in eight pairs would
+//!   exclude zero at *any* level, although chance alone does that once in 2^7.
+//! - **Centre ± t(1 - alpha/2, n - 1) · SE.** The standard error follows from the width of the exact interval at a moderate level, divided by
+//!   that of a standard normal (Lehmann, Annals of Mathematical Statistics 34 (1963)); the t quantile knows how
+//!   little n values say about their own spread. It can leave the sample.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
-use statrs::function::beta::beta_reg;
-use statrs::function::factorial::ln_binomial;
 
 /// Values below which no interval is stated: the spread of three numbers is not an estimate.
 pub const FEWEST: usize = 4;
@@ -25,7 +22,7 @@ pub const FEWEST: usize = 4;
 /// A point with its confidence interval, in the unit of the sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Median of the sample.
+    /// Centre of the sample.
     pub point: f64,
     /// Lower end.
     pub low: f64,
@@ -60,28 +57,26 @@ impl Interval {
     }
 }
 
-/// Interval of the median of `sample` that misses the truth with probability `alpha`, both sides together.
+/// Interval of the centre of `sample` that misses the truth with probability `alpha`, both sides together.
 ///
 /// `None` for fewer than [`FEWEST`] values, for values that are not finite, and for an `alpha` outside (0, 1).
-/// A sample of equal values shows no spread and gets an interval without width. The time grows with the
+/// A sample of equal values shows no spread and gets an interval without width. Time and memory grow with the
 /// square of the sample.
-pub fn median_interval(sample: &[f64], alpha: f64) -> Option<Interval> {
+pub fn centre_interval(sample: &[f64], alpha: f64) -> Option<Interval> {
     let n = sample.len();
     let usable = n >= FEWEST && alpha > 0.0 && alpha < 1.0 && sample.iter().all(|x| x.is_finite());
     if !usable {
         return None;
     }
-    let mut sorted = sample.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-
-    let point = median_of_sorted(&sorted);
-    let law = MedianLaw::of_sorted(&sorted);
-    let (bca_low, bca_high) = bca(&sorted, &law, point, alpha);
-    let reach = student_t(1.0 - alpha / 2.0, n - 1) * law.standard_error();
+    let averages = walsh_averages(sample);
+    let point = median_of_sorted(&averages);
+    let ranks = SignedRank::of(n);
+    let (exact_low, exact_high) = ends(&averages, ranks.cut(alpha / 2.0));
+    let reach = student_t(1.0 - alpha / 2.0, n - 1) * standard_error(&averages, &ranks);
     Some(Interval {
         point,
-        low: bca_low.min(point - reach),
-        high: bca_high.max(point + reach),
+        low: exact_low.min(point - reach),
+        high: exact_high.max(point + reach),
     })
 }
 
@@ -108,184 +103,78 @@ fn median_of_sorted(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Ends of the BCa interval.
-fn bca(sorted: &[f64], law: &MedianLaw, point: f64, alpha: f64) -> (f64, f64) {
-    let normal = Normal::standard();
-    // Half of the mass that sits on the point counts as below it; the median of the sample always carries
-    // mass in the law, so the argument is never 0 or 1.
-    let bias = normal.inverse_cdf(law.mass_below(point) + law.mass_at(point) / 2.0);
-    let acceleration = acceleration(sorted);
-    let adjusted = |level: f64| {
-        let z = bias + normal.inverse_cdf(level);
-        let stretch = 1.0 - acceleration * z;
-        // Past the pole the corrected level is at its extreme.
-        if stretch <= 0.0 {
-            level.round()
-        } else {
-            normal.cdf(bias + z / stretch)
-        }
-    };
-    (
-        law.lower_quantile(adjusted(alpha / 2.0)),
-        law.upper_quantile(adjusted(1.0 - alpha / 2.0)),
-    )
-}
-
-/// Acceleration from the jackknife (Efron 1987, eq. 6.6). With an even number of values every deletion moves
-/// the median by the same amount and the skewness is zero; it is also taken as zero where no deletion moves it.
-fn acceleration(sorted: &[f64]) -> f64 {
-    let n = sorted.len();
-    let without: Vec<f64> = (0..n)
-        .map(|gone| {
-            let at = |i: usize| sorted[if i < gone { i } else { i + 1 }];
-            let left = n - 1;
-            if left % 2 == 1 {
-                at(left / 2)
-            } else {
-                f64::midpoint(at(left / 2 - 1), at(left / 2))
-            }
+/// The means of all pairs of values, each value with itself included, ascending.
+fn walsh_averages(sample: &[f64]) -> Vec<f64> {
+    let mut averages: Vec<f64> = (0..sample.len())
+        .flat_map(|i| {
+            sample[i..]
+                .iter()
+                .map(move |other| f64::midpoint(sample[i], *other))
         })
         .collect();
-    let mean = without.iter().sum::<f64>() / n as f64;
-    let (squares, cubes) = without.iter().fold((0.0, 0.0), |(squares, cubes), x| {
-        let d = mean - x;
-        (squares + d * d, cubes + d * d * d)
-    });
-    let a = cubes / (6.0 * squares.powf(1.5));
-    if a.is_finite() { a } else { 0.0 }
+    averages.sort_unstable_by(f64::total_cmp);
+    averages
 }
 
-/// The law of the median of n draws with replacement from n values, exactly.
-struct MedianLaw {
-    /// Value and probability, by ascending value.
-    atoms: Vec<(f64, f64)>,
+/// The averages that are `cut` places from either end.
+fn ends(averages: &[f64], cut: usize) -> (f64, f64) {
+    (averages[cut], averages[averages.len() - 1 - cut])
 }
 
-#[expect(clippy::float_cmp, reason = "tied values are equal, not near")]
-impl MedianLaw {
-    fn of_sorted(sorted: &[f64]) -> Self {
-        let n = sorted.len();
-        let mut atoms = if n % 2 == 1 {
-            odd_atoms(sorted)
-        } else {
-            even_atoms(sorted)
-        };
-        atoms.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        // Ties would split the mass of one value over several atoms.
-        atoms.dedup_by(|next, kept| {
-            let tied = next.0 == kept.0;
-            if tied {
-                kept.1 += next.1;
+/// Chance, on one side, of the moderate interval whose width gives the standard error.
+const MODERATE: f64 = 0.05;
+
+/// Standard error of the centre.
+fn standard_error(averages: &[f64], ranks: &SignedRank) -> f64 {
+    let cut = ranks.cut(MODERATE);
+    let (low, high) = ends(averages, cut);
+    let reach = Normal::standard().inverse_cdf(1.0 - ranks.at_most(cut));
+    (high - low) / (2.0 * reach)
+}
+
+/// Law of Wilcoxon's signed-rank statistic where the centre is zero: the sum of those ranks 1 to n whose values are positive.
+struct SignedRank {
+    /// Chance of each sum up to half of the largest; the rest is symmetric.
+    at_most: Vec<f64>,
+}
+
+impl SignedRank {
+    fn of(n: usize) -> Self {
+        let half = n * (n + 1) / 4;
+        let mut chance = vec![0.0; half + 1];
+        chance[0] = 1.0;
+        for rank in 1..=n {
+            // Each rank counts in half of the cases; downwards, so that it counts once.
+            for sum in (0..=half).rev() {
+                let with = if sum >= rank { chance[sum - rank] } else { 0.0 };
+                chance[sum] = f64::midpoint(chance[sum], with);
             }
-            tied
-        });
-        Self { atoms }
-    }
-
-    fn mass_below(&self, value: f64) -> f64 {
-        self.atoms
-            .iter()
-            .take_while(|(x, _)| *x < value)
-            .map(|(_, p)| p)
-            .sum()
-    }
-
-    fn mass_at(&self, value: f64) -> f64 {
-        self.atoms
-            .iter()
-            .filter(|(x, _)| *x == value)
-            .map(|(_, p)| p)
-            .sum()
-    }
-
-    fn standard_error(&self) -> f64 {
-        let mean: f64 = self.atoms.iter().map(|(x, p)| x * p).sum();
-        let variance: f64 = self
-            .atoms
-            .iter()
-            .map(|(x, p)| p * (x - mean) * (x - mean))
-            .sum();
-        variance.sqrt()
-    }
-
-    /// The smallest value with at least `level` of the mass at or below it.
-    fn lower_quantile(&self, level: f64) -> f64 {
-        first_reaching(self.atoms.iter(), level)
-    }
-
-    /// The mirror image, so that a negated sample has the negated interval.
-    fn upper_quantile(&self, level: f64) -> f64 {
-        first_reaching(self.atoms.iter().rev(), 1.0 - level)
-    }
-}
-
-fn first_reaching<'a>(atoms: impl Iterator<Item = &'a (f64, f64)>, level: f64) -> f64 {
-    let mut mass = 0.0;
-    let mut value = f64::NAN;
-    for (x, p) in atoms {
-        mass += p;
-        value = *x;
-        if mass >= level {
-            break;
         }
-    }
-    value
-}
-
-/// P(at least `k` of `n` draws are among the lowest `i` of `n` values): the law of the k-th order statistic.
-fn reaches(n: usize, k: usize, i: usize) -> f64 {
-    beta_reg(k as f64, (n - k + 1) as f64, i as f64 / n as f64)
-}
-
-/// An odd number of values: the median of a resample is its middle order statistic.
-fn odd_atoms(sorted: &[f64]) -> Vec<(f64, f64)> {
-    let n = sorted.len();
-    let middle = n / 2 + 1;
-    (1..=n)
-        .map(|i| {
-            (
-                sorted[i - 1],
-                reaches(n, middle, i) - reaches(n, middle, i - 1),
-            )
-        })
-        .collect()
-}
-
-/// An even number: the mean of the two middle order statistics, whose joint law is
-/// `P(k-th = x_i, next = x_j) = C(n, k) · [(i/n)^k - ((i-1)/n)^k] · [((n-j+1)/n)^k - ((n-j)/n)^k]` for `i < j`
-/// and `k = n/2`, because exactly k draws lie at or below `x_i` and the other k at or above `x_j`.
-fn even_atoms(sorted: &[f64]) -> Vec<(f64, f64)> {
-    let n = sorted.len();
-    let k = n / 2;
-    // ln[(i/n)^k - ((i-1)/n)^k]; in logarithms, since C(n, k) overflows where these vanish.
-    let ln_step: Vec<f64> = (1..=n)
-        .map(|i| {
-            let (i, n, k) = (i as f64, n as f64, k as f64);
-            k * (i / n).ln() + (-((i - 1.0) / i).powf(k)).ln_1p()
-        })
-        .collect();
-    let ln_ways = ln_binomial(n as u64, k as u64);
-    let mut atoms = Vec::with_capacity(n * (n + 1) / 2);
-    for i in 1..=n {
-        let mut both_here = reaches(n, k, i) - reaches(n, k, i - 1);
-        for j in i + 1..=n {
-            let p = (ln_ways + ln_step[i - 1] + ln_step[n - j]).exp();
-            atoms.push((f64::midpoint(sorted[i - 1], sorted[j - 1]), p));
-            both_here -= p;
+        let mut total = 0.0;
+        for sum in &mut chance {
+            total += *sum;
+            *sum = total;
         }
-        // A difference of near equals: rounding may leave it a hair below zero.
-        atoms.push((sorted[i - 1], both_here.max(0.0)));
+        Self { at_most: chance }
     }
-    atoms
+
+    /// Chance that the statistic is at most `sum`.
+    fn at_most(&self, sum: usize) -> f64 {
+        self.at_most[sum]
+    }
+
+    /// The largest sum that is reached or undercut with chance `level` at most; 0 where none is so rare.
+    fn cut(&self, level: f64) -> usize {
+        self.at_most
+            .partition_point(|chance| *chance <= level)
+            .saturating_sub(1)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use rand_pcg::Pcg64Mcg;
-    use rand_pcg::rand_core::{Rng, SeedableRng};
-
     use super::*;
+    use proptest::prelude::*;
 
     const SAMPLE: [f64; 8] = [0.031, -0.012, 0.044, 0.027, 0.058, 0.019, 0.036, 0.023];
 
@@ -294,20 +183,61 @@ mod tests {
     }
 
     #[test]
-    fn a_golden_sample_keeps_its_interval() {
-        let interval = median_interval(&SAMPLE, 0.05).unwrap();
-        close(interval.point, 0.029, 1e-15);
-        // Computed apart from this code, by counting all 8^8 resamples in exact fractions.
-        close(interval.low, 0.013_916_427_746_6, 1e-12);
-        close(interval.high, 0.044_083_572_253_4, 1e-12);
+    fn a_sample_has_the_exact_interval_of_the_tables() {
+        // Hollander, Wolfe & Chicken, table A.4: P(W <= 3) = 5/256 and P(W <= 4) = 7/256 for n = 8.
+        let ranks = SignedRank::of(8);
+        close(ranks.at_most(3), 5.0 / 256.0, 1e-15);
+        close(ranks.at_most(4), 7.0 / 256.0, 1e-15);
+        assert_eq!(ranks.cut(0.025), 3);
+        // For n = 24 the two-sided test at 0.05 rejects up to 81.
+        assert_eq!(SignedRank::of(24).cut(0.025), 81);
+        assert_eq!(ranks.cut(1e-9), 0);
+    }
 
-        // The BCa part alone: bias and both ends from 400 000 resamples.
-        let mut sorted = SAMPLE.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let law = MedianLaw::of_sorted(&sorted);
-        let (low, high) = bca(&sorted, &law, interval.point, 0.05);
-        close(low, 0.019, 1e-15);
-        close(high, 0.044, 1e-15);
+    #[test]
+    fn the_law_of_ranks_is_that_of_all_signs() {
+        let n = 9;
+        let ranks = SignedRank::of(n);
+        let sums: Vec<usize> = (0..1_u32 << n)
+            .map(|signs| (1..=n).filter(|rank| signs >> (rank - 1) & 1 == 1).sum())
+            .collect();
+        for (sum, chance) in ranks.at_most.iter().enumerate() {
+            let counted = sums.iter().filter(|s| **s <= sum).count();
+            close(*chance, counted as f64 / sums.len() as f64, 1e-15);
+        }
+    }
+
+    #[test]
+    fn a_golden_sample_keeps_its_interval() {
+        let interval = centre_interval(&SAMPLE, 0.05).unwrap();
+        let averages = walsh_averages(&SAMPLE);
+        assert_eq!(averages.len(), 36);
+        close(
+            interval.point,
+            f64::midpoint(averages[17], averages[18]),
+            1e-15,
+        );
+        let (low, high) = ends(&averages, 3);
+        assert!(interval.low <= low && interval.high >= high);
+        // 10/256 of all signs reach 5 at most: SE = (0.036 - 0.012) / (2 · 1.762); the t interval leaves the sample's upward.
+        close(interval.point, 0.029_25, 1e-12);
+        close(interval.low, 0.007_5, 1e-12);
+        close(interval.high, 0.049_72, 1e-5);
+    }
+
+    #[test]
+    fn one_wild_value_hardly_moves_it() {
+        let calm: Vec<f64> = (0..24).map(|i| 0.002 * f64::from(i) - 0.023).collect();
+        let mut hit = calm.clone();
+        hit[20] = 3.0;
+        let (calm, hit) = (
+            centre_interval(&calm, 0.001).unwrap(),
+            centre_interval(&hit, 0.001).unwrap(),
+        );
+        assert!(
+            hit.high - hit.low < 1.3 * (calm.high - calm.low),
+            "{calm:?} {hit:?}"
+        );
     }
 
     #[test]
@@ -318,59 +248,26 @@ mod tests {
     }
 
     #[test]
-    fn the_law_is_what_resampling_converges_to() {
-        for sample in [&SAMPLE[..], &SAMPLE[..7]] {
-            let mut sorted = sample.to_vec();
-            sorted.sort_unstable_by(f64::total_cmp);
-            let law = MedianLaw::of_sorted(&sorted);
-            let total: f64 = law.atoms.iter().map(|(_, p)| p).sum();
-            close(total, 1.0, 1e-12);
-
-            let mut rng = Pcg64Mcg::seed_from_u64(1);
-            let resamples = 20_000;
-            let mut below = [0_u32; 3];
-            let marks = [0.021, 0.028, 0.0335];
-            for _ in 0..resamples {
-                let drawn: Vec<f64> = (0..sample.len())
-                    .map(|_| sample[(rng.next_u64() % sample.len() as u64) as usize])
-                    .collect();
-                let m = median(&drawn).unwrap();
-                for (count, mark) in below.iter_mut().zip(marks) {
-                    *count += u32::from(m < mark);
-                }
-            }
-            for (count, mark) in below.into_iter().zip(marks) {
-                // Four standard errors of a share estimated from that many resamples.
-                close(
-                    f64::from(count) / f64::from(resamples),
-                    law.mass_below(mark),
-                    4.0 * 0.5 / 141.0,
-                );
-            }
-        }
-    }
-
-    #[test]
     fn eight_gains_in_eight_pairs_are_no_certainty() {
         let gains = [0.02, 0.05, 0.01, 0.09, 0.03, 0.06, 0.12, 0.04];
-        assert!(median_interval(&gains, 0.05).unwrap().is_above_zero());
-        assert!(!median_interval(&gains, 1e-6).unwrap().is_above_zero());
+        assert!(centre_interval(&gains, 0.05).unwrap().is_above_zero());
+        assert!(!centre_interval(&gains, 1e-6).unwrap().is_above_zero());
     }
 
     #[test]
     fn equal_values_have_an_interval_without_width() {
-        let equal = median_interval(&[0.25; 8], 0.01).unwrap();
+        let equal = centre_interval(&[0.25; 8], 0.01).unwrap();
         assert_eq!((equal.low, equal.point, equal.high), (0.25, 0.25, 0.25));
-        let tied = median_interval(&[0.0, 0.0, 0.0, 0.0, 0.0, 1.0], 0.05).unwrap();
+        let tied = centre_interval(&[0.0, 0.0, 0.0, 0.0, 0.0, 1.0], 0.05).unwrap();
         assert!(tied.point == 0.0 && tied.high > 0.0);
     }
 
     #[test]
     fn too_few_or_unusable_values_have_none() {
-        assert_eq!(median_interval(&[1.0; 3], 0.05), None);
-        assert_eq!(median_interval(&[1.0, 2.0, 3.0, f64::NAN], 0.05), None);
+        assert_eq!(centre_interval(&[1.0; 3], 0.05), None);
+        assert_eq!(centre_interval(&[1.0, 2.0, 3.0, f64::NAN], 0.05), None);
         for alpha in [0.0, 1.0, f64::NAN] {
-            assert_eq!(median_interval(&SAMPLE, alpha), None);
+            assert_eq!(centre_interval(&SAMPLE, alpha), None);
         }
     }
 
@@ -380,10 +277,10 @@ mod tests {
             sample in prop::collection::vec(-1.0..1.0f64, 4..40),
             alpha in 1e-6..0.5f64,
         ) {
-            let interval = median_interval(&sample, alpha).unwrap();
+            let interval = centre_interval(&sample, alpha).unwrap();
             prop_assert!(interval.low <= interval.point && interval.point <= interval.high);
             let negated: Vec<f64> = sample.iter().map(|x| -x).collect();
-            let mirror = median_interval(&negated, alpha).unwrap().mirrored();
+            let mirror = centre_interval(&negated, alpha).unwrap().mirrored();
             prop_assert!((interval.low - mirror.low).abs() < 1e-9);
             prop_assert!((interval.high - mirror.high).abs() < 1e-9);
         }
@@ -393,8 +290,8 @@ mod tests {
             sample in prop::collection::vec(-1.0..1.0f64, 4..25),
             alpha in 1e-5..0.25f64,
         ) {
-            let wide = median_interval(&sample, alpha).unwrap();
-            let narrow = median_interval(&sample, 2.0 * alpha).unwrap();
+            let wide = centre_interval(&sample, alpha).unwrap();
+            let narrow = centre_interval(&sample, 2.0 * alpha).unwrap();
             prop_assert!(wide.low <= narrow.low && narrow.high <= wide.high);
         }
 
@@ -402,14 +299,14 @@ mod tests {
         fn the_order_of_the_pairs_does_not_matter(
             mut sample in prop::collection::vec(-1.0..1.0f64, 4..25),
         ) {
-            let before = median_interval(&sample, 0.05);
+            let before = centre_interval(&sample, 0.05);
             sample.reverse();
-            prop_assert_eq!(median_interval(&sample, 0.05), before);
+            prop_assert_eq!(centre_interval(&sample, 0.05), before);
         }
 
         #[test]
-        fn large_and_odd_values_stay_numbers(sample in prop::collection::vec(-1e9..1e9f64, 4..200)) {
-            let interval = median_interval(&sample, 1e-5).unwrap();
+        fn large_and_odd_values_stay_numbers(sample in prop::collection::vec(-1e9..1e9f64, 4..120)) {
+            let interval = centre_interval(&sample, 1e-5).unwrap();
             prop_assert!(interval.low.is_finite() && interval.high.is_finite());
         }
     }

@@ -2,16 +2,13 @@
 //!
 //! Pure functions: no I/O, no clock, no threads; whatever is random takes its seed as an argument.
 //! The chain reads from the bottom up: a pair of runs gives a log [`ratio`], pairs give an [`interval`] of
-//! their median, an interval gives a call in [`decide`]; [`schedule`] says in which order the halves of a
-//! pair run and [`noise`] what a number of pairs can show at all. For single runs, [`batches`] gives the error of a mean. How well it
-//! keeps its promises
-//! is measured in `tests/it` and quoted in `docs/statistics.md`.
-#![expect(
-    clippy::doc_markdown,
-    reason = "BCa and the names of authors are not code"
-)]
+//! their centre, an interval gives a call in [`decide`]; [`schedule`] says in which order the halves of a
+//! pair run, [`noise`] what a number of pairs can show at all, and [`budget`] at which level a comparison is judged. For single
+//! runs, [`batches`] gives the error of a mean. How well it keeps its promises is measured in `tests/it` and quoted in
+//! `docs/statistics.md`.
 
 pub mod batches;
+pub mod budget;
 pub mod decide;
 pub mod histogram;
 pub mod interval;

@@ -65,7 +65,7 @@ fn places() -> Places {
 fn udp(scenario: &Scenario) -> &udp::Parameters {
     match &scenario.workload {
         Parameters::Udp(udp) => udp,
-        Parameters::Command(_) => panic!("not datagrams"),
+        Parameters::Command(_) | Parameters::Http(_) => panic!("not datagrams"),
     }
 }
 
@@ -139,8 +139,9 @@ fn the_udp_ladder_is_makitas_in_his_order() {
     for reference in theirs.chain([&first]) {
         assert!(reference.source.contains("20 cores"), "{reference:?}");
     }
-    // 9 rungs judged alone, 3 bundles with one member each, 1 branch, and the ladder as a whole.
-    assert_eq!(scenario.judging.comparisons, 9 + 3 * 3 + 1 + 1);
+    // 9 rungs judged alone, 3 bundles followed by a check of their one member or by the rung alone, 1 branch, and the ladder as
+    // a whole.
+    assert_eq!(scenario.judging.comparisons, 9 + 3 * 2 + 1 + 1);
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn each_workload_is_a_kind_of_a_scenario() {
     let message = problem(&with("kind = \"udp\"", "kind = \"carrier-pigeon\""));
     assert_eq!(
         message,
-        "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command or udp"
+        "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command, http or udp"
     );
     // Each of them has a table of its own: a key of none is noticed.
     for kind in WORKLOADS {
@@ -277,7 +278,7 @@ fn each_workload_is_a_kind_of_a_scenario() {
 fn a_wrong_type_or_word_says_what_was_expected() {
     let message = problem(&with("kind = \"udp\"", "kind = \"upd\""));
     assert!(
-        message.ends_with("workload.kind: 'upd' is not command or udp; did you mean 'udp'?"),
+        message.ends_with("workload.kind: 'upd' is not command, http or udp; did you mean 'udp'?"),
         "{message}"
     );
     let message = problem(&with("name = \"mine\"", "name = 5"));

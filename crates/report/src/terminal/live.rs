@@ -24,7 +24,7 @@ pub struct Progress {
     pub pair: u32,
     /// Pairs of this look.
     pub pairs: u32,
-    /// Median over the pairs so far of the ratio B to A.
+    /// Centre over the pairs so far of the ratio B to A.
     pub ratio: Option<f64>,
     /// Busy CPU of others in the last window, a fraction.
     pub foreign: Option<f64>,

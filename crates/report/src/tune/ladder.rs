@@ -20,11 +20,11 @@ pub(super) fn picture(report: &TuneReport) -> Block {
     let quantity = format!("change of {metric} against the variant without the change");
     let note = match band {
         Some(effect) => format!(
-            "Line: interval; dot: median of the pairs. Shaded, ±{}: effects too small to detect reliably on this machine \
+            "Line: interval; dot: centre of the pairs. Shaded, ±{}: effects too small to detect reliably on this machine \
              (missed more than 20 % of the time).",
             numbers::share(effect)
         ),
-        None => "Line: interval; dot: median of the pairs.".to_owned(),
+        None => "Line: interval; dot: centre of the pairs.".to_owned(),
     };
     Block::Chart(Box::new(Chart {
         id: "ladder-changes",

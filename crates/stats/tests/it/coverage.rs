@@ -1,6 +1,6 @@
 //! Coverage: how often the interval holds the truth.
 
-use rungwise_stats::interval::median_interval;
+use rungwise_stats::interval::centre_interval;
 
 use crate::machine::{Machine, Noise};
 
@@ -13,7 +13,7 @@ fn missed(noise: Noise, drift: bool, pairs: usize, alpha: f64) -> f64 {
     let mut machine = Machine::new(2024, noise, SD, drift);
     let misses = (0..SIMULATIONS)
         .filter(|_| {
-            let interval = median_interval(&machine.pairs(TRUTH, pairs), alpha)
+            let interval = centre_interval(&machine.pairs(TRUTH, pairs), alpha)
                 .expect("8 finite values or more");
             TRUTH < interval.low || interval.high < TRUTH
         })

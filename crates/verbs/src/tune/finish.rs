@@ -169,13 +169,14 @@ fn judging(design: &Design) -> Vec<String> {
             Auto::MEMBERS
         )
     });
+    let part = judging.budget().part(judging.comparisons);
     let mut lines = vec![
         format!(
             "pairs of one run without and one run with the change, interleaved, order random and balanced, seed {}",
             judging.seed
         ),
         format!(
-            "decisions after {} pairs; chance of any wrong call over the whole ladder at most {}, split evenly over {} comparisons and their decision points, so every interval is one of {:.3} %; BCa interval of the median log ratio, never narrower than its t interval",
+            "decisions after {} pairs; chance of any wrong decision over the whole ladder at most {}: each of up to {} comparisons gets an equal part of what is left of it, and a comparison that shows a difference leaves its part to the others; decision points share a part equally, so the first interval is one of {:.3} %; Hodges-Lehmann centre of the log ratios, hull of its exact signed-rank interval and its t interval",
             judging
                 .looks
                 .iter()
@@ -184,7 +185,7 @@ fn judging(design: &Design) -> Vec<String> {
                 .join(", "),
             percent(judging.alpha),
             judging.comparisons,
-            100.0 * (1.0 - judging.rules().alpha_per_look())
+            100.0 * (1.0 - judging.rules(part).alpha_per_look())
         ),
         format!(
             "kept from {} on; guard rails: {}",

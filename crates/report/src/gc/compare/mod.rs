@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rungwise_model::compare::{Metric, RatioInterval, Verdict};
 use rungwise_model::gc::{Jvm, Rate, Remarks, Run};
 use rungwise_stats::batches::{self, BATCHES, ratio_of_means, ratio_of_quantiles, ratio_of_ratios};
-use rungwise_stats::interval::{Interval, median, median_interval};
+use rungwise_stats::interval::{Interval, centre_interval, median};
 
 use super::{fine_share, millis, per_second, size};
 use crate::numbers;
@@ -342,7 +342,7 @@ impl<'a> Statistic<'a> {
         // Each of the two intervals misses half as often.
         let interval = |side: &Side<'_>| {
             let logs: Vec<f64> = side.values(&self.of).iter().map(|x| x.ln()).collect();
-            median_interval(&logs, ALPHA / 2.0)
+            centre_interval(&logs, ALPHA / 2.0)
         };
         let (a, b) = (interval(before)?, interval(after)?);
         Some(Interval {
