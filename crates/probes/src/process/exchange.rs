@@ -103,6 +103,14 @@ impl Courses {
         self.of.get(&socket.inode).map_or(0, |course| course.seen)
     }
 
+    /// Data went some way on it within the window.
+    pub(super) fn moves(&self, socket: &TcpSocket) -> bool {
+        self.of.get(&socket.inode).is_some_and(|course| {
+            let (first, last) = (&course.first, &course.last);
+            first.bytes_received != last.bytes_received || first.bytes_acked != last.bytes_acked
+        })
+    }
+
     /// Data went both ways on it within the window.
     pub(super) fn exchanges(&self, socket: &TcpSocket) -> bool {
         self.of.get(&socket.inode).is_some_and(|course| {

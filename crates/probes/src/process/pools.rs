@@ -57,8 +57,9 @@ pub(crate) static PROBE: Probe = Probe {
 For each process with client connections and a connection pool to another server: how often all connections of the \
 pool have a request open (at least a fifth of the samples), and how many client requests are open beyond those passed \
 on, in these samples and in the others. A pool is a set of connections that exist in at least three samples, each with \
-data in both directions, or that are replaced while their number is the same in nine samples of ten; whose number stays the \
-same while all are in use, and whose requests are answered within a second. A request is open if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 \
+data in both directions, whose number stays the same while all are in use, and whose requests are answered within a second. \
+It is full as well where the same number of requests is open in nine samples of ten and never more: a proxy may keep more \
+connections than it uses at a time, or replace them. A request is open if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 \
 Hz); within one tick the acknowledgements decide. Connections of several processes to one server are combined, under \
 one of these processes. On a host with more than 300 sockets they are read in the full samples only, which are too few \
 for a share. Sources: net/ipv4/tcp.c of Linux 6.18; ss(8).",
@@ -121,10 +122,24 @@ impl<'a> Sample<'a> {
         sample
     }
 
-    /// All connections to this server have a request open.
-    fn is_full(&self, server: Endpoint) -> bool {
-        self.servers.get(&server).is_some_and(Connections::are_full)
+    /// Requests to this server that are open.
+    fn open_to(&self, server: Endpoint) -> usize {
+        self.servers.get(&server).map_or(0, |to| to.open_ms.len())
     }
+
+    /// All connections to this server have a request open, or as many as there may be.
+    fn is_full(&self, server: Endpoint, limit: Option<usize>) -> bool {
+        let all = self.servers.get(&server).is_some_and(Connections::are_full);
+        all || limit.is_some_and(|limit| self.open_to(server) >= limit)
+    }
+}
+
+/// How many requests to a server may be open: as many as in nearly all samples, and never more. A proxy may keep more connections
+/// than it uses at a time.
+fn limit(samples: &[Sample<'_>], server: Endpoint) -> Option<usize> {
+    let open = || samples.iter().map(|sample| sample.open_to(server));
+    let most = open().max().filter(|most| *most > 0)?;
+    (10 * open().filter(|open| *open == most).count() >= 9 * samples.len()).then_some(most)
 }
 
 /// All samples; none if they are too few for a share: then each may have 100,000 sockets.
@@ -139,49 +154,64 @@ fn samples<'a>(window: &Window<'a>) -> (Vec<Sample<'a>>, Courses) {
     (samples, courses)
 }
 
-/// Servers of pools with a request open on all connections in some samples, with their share; the highest first.
+/// A server whose pool is full in some samples.
+struct Full {
+    /// In this share of them.
+    share: f64,
+    server: Endpoint,
+    limit: Option<usize>,
+}
+
+/// Servers of pools that are full in some samples; those most often full first.
 ///
 /// A pool has the same connections in several samples, on each of which data went both ways, and no more of them while
-/// requests wait; or it opens them anew, but never more nor less in nine samples of ten (a client that gives up ends the connection
-/// of its request). A connection for each request is no pool, nor is one on which a server holds a request for long, or
-/// that only sends.
-fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<(f64, Endpoint)> {
+/// requests wait; or it opens them anew, but has never more requests open than in nine samples of ten (a client that gives up ends
+/// the connection of its request). A connection for each request is no pool, nor is one on which a server holds a request for
+/// long, or that only sends.
+fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<Full> {
     let Some(last) = samples.last() else {
         return Vec::new();
     };
-    let is_pool = |server: &Endpoint| {
-        let is_kept = |socket: &TcpSocket| courses.seen(socket) >= KEPT;
-        let of = |sample: &'_ Sample<'_>| sample.servers.get(server).map_or(0, |to| to.all.len());
+    let full_pool = |server: Endpoint| {
+        let limit = limit(samples, server);
+        let full = || {
+            samples
+                .iter()
+                .filter(|sample| sample.is_full(server, limit))
+        };
+        let of = |sample: &'_ Sample<'_>| sample.servers.get(&server).map_or(0, |to| to.all.len());
         let most = samples.iter().map(of).max().unwrap_or(0);
-        let full = || samples.iter().filter(|sample| sample.is_full(*server));
         let at_most = full().filter(|sample| of(sample) == most).count();
         let open: Vec<f64> = full()
-            .filter_map(|sample| sample.servers.get(server))
+            .filter_map(|sample| sample.servers.get(&server))
             .flat_map(|to| to.open_ms.iter().copied())
             .collect();
-        let steady = samples.iter().filter(|sample| of(sample) == most).count();
-        let replaced = 10 * steady >= 9 * samples.len();
-        let fits = |socket: &&TcpSocket| match is_kept(socket) {
-            true => courses.exchanges(socket),
-            false => replaced,
+        let fits = |socket: &&TcpSocket| {
+            if courses.seen(socket) >= KEPT {
+                // One that nobody uses is not in the way.
+                limit.is_some() && !courses.moves(socket) || courses.exchanges(socket)
+            } else {
+                limit.is_some()
+            }
         };
-        last.servers[server].all.iter().all(fits)
-            && 10 * at_most >= 9 * full().count()
-            && median(&open) < SOON_MS
-    };
-    let mut servers: Vec<(f64, Endpoint)> = last
-        .servers
-        .keys()
-        .filter(|server| is_pool(server))
-        .map(|server| {
-            let full = samples.iter().filter(|sample| sample.is_full(*server));
-            (full.count() as f64 / samples.len() as f64, *server)
+        let is_pool = last.servers[&server].all.iter().all(fits)
+            && (limit.is_some() || 10 * at_most >= 9 * full().count())
+            && median(&open) < SOON_MS;
+        let share = full().count() as f64 / samples.len() as f64;
+        (is_pool && share >= FULL).then_some(Full {
+            share,
+            server,
+            limit,
         })
-        .filter(|(share, _)| *share >= FULL)
-        .collect();
-    servers.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first.cmp(second)));
-    servers.truncate(MOST);
-    servers
+    };
+    let servers = last.servers.keys().copied();
+    let mut found: Vec<Full> = servers.filter_map(full_pool).collect();
+    found.sort_by(|a, b| {
+        let by_share = b.share.total_cmp(&a.share);
+        by_share.then(a.server.cmp(&b.server))
+    });
+    found.truncate(MOST);
+    found
 }
 
 /// Inodes of the sockets whose processes are looked up.
@@ -192,7 +222,7 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
         return BTreeSet::new();
     };
     // Requests that were passed on to other servers are not in the queue, so their connections count as well.
-    let servers = full.iter().map(|(_, server)| server);
+    let servers = full.iter().map(|full| &full.server);
     let servers = servers.chain(last.servers.keys()).take(4 * MOST);
     let to = servers.filter_map(|server| last.servers[server].all.first());
     let of = last.socket_of.values().take(MOST);
@@ -219,7 +249,12 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let pid_of: BTreeMap<u16, u32> = (last.socket_of.iter())
         .filter_map(|(port, socket)| Some((*port, owner(socket)?)))
         .collect();
-    for (share, server) in full(&samples, &courses) {
+    for Full {
+        share,
+        server,
+        limit,
+    } in full(&samples, &courses)
+    {
         let Some(pid) = pid_to.get(&server).copied() else {
             continue;
         };
@@ -244,7 +279,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             open.saturating_sub(busy) as f64
         };
         let queues = |is_full: bool| -> Vec<f64> {
-            let of = |sample: &&Sample<'_>| sample.is_full(server) == is_full;
+            let of = |sample: &&Sample<'_>| sample.is_full(server, limit) == is_full;
             samples.iter().filter(of).map(queue).collect()
         };
         let mean = |queues: &[f64]| queues.iter().sum::<f64>() / queues.len() as f64;
@@ -252,7 +287,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let to = samples
             .iter()
             .filter_map(|sample| sample.servers.get(&server));
-        let connections = to.map(|to| to.all.len()).max().unwrap_or(0);
+        let most = to.map(|to| to.all.len()).max().unwrap_or(0);
+        let connections = limit.unwrap_or(most);
         let line = format!(
             "{server}: a request open on all connections (at most {connections}) in {} of {} samples; \
              client requests not passed on meanwhile {:?}",
