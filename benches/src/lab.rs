@@ -97,8 +97,18 @@ impl Lab {
 
     /// A process in the server's namespace has bound UDP `port`.
     pub fn is_bound(&self, port: u16) -> bool {
+        self.has_port("udp", port)
+    }
+
+    /// A process in the server's namespace listens on TCP `port`.
+    pub fn listens(&self, port: u16) -> bool {
+        self.has_port("tcp", port)
+    }
+
+    fn has_port(&self, protocol: &str, port: u16) -> bool {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.server, "cat", "/proc/net/udp"]);
+        let table = format!("/proc/net/{protocol}");
+        command.args(["netns", "exec", &self.server, "cat", &table]);
         let wanted = format!(":{port:04X} ");
         process::run(&mut command, Duration::from_secs(5))
             .is_ok_and(|done| done.stdout.contains(&wanted))

@@ -17,6 +17,7 @@ mod dns;
 mod gclog;
 mod gcpeers;
 mod gcstream;
+mod http;
 mod lab;
 mod ladder;
 mod machine;
@@ -31,9 +32,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
+  http     rungwise load http and wrk against the same nginx
   depth1   rungwise and sockperf ping-pong, each against its own echo server
   ladder   CPU per transaction of server and client, compared with bare loops; same-flow bursts
   aa       repeats of tune with identical variants: false keeps
@@ -42,7 +44,7 @@ const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|g
   gcpeers  jvm gc against GCViewer and GCToolkit, which Maven fetches; needs no root
   gcstream memory and speed over 5 GB of log, its page, --follow on a quiet log; needs no root
   threads  the thread dump parser against grep; needs neither root nor a build of rungwise
-  all      all nine benches
+  all      all ten benches
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
@@ -106,6 +108,9 @@ fn run() -> Result<()> {
     if wanted("dns") {
         needed.extend([("dnsperf", "dnsperf"), ("nsd", "nsd")]);
     }
+    if wanted("http") {
+        needed.extend([("wrk", "wrk"), ("nginx", "nginx-light")]);
+    }
     if wanted("depth1") {
         needed.push(("sockperf", "sockperf"));
     }
@@ -118,6 +123,9 @@ fn run() -> Result<()> {
     let mut page = machine::describe(&tool)?;
     if wanted("dns") {
         page += &dns::compare(&tool, args.rounds, args.window)?;
+    }
+    if wanted("http") {
+        page += &http::compare(&tool, args.rounds, args.window)?;
     }
     if wanted("depth1") {
         page += &depth1::compare(&tool, args.rounds, args.window)?;
@@ -182,7 +190,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
                 .with_context(|| format!("{word} needs a value\n{USAGE}"))
         };
         match word.as_str() {
-            "dns" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "gcpeers" | "gcstream"
+            "dns" | "http" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "gcpeers" | "gcstream"
             | "threads" | "all" => args.what = word,
             "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
             "--seconds" => {

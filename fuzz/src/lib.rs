@@ -25,6 +25,7 @@ pub use thread_dump::thread_dump;
 use rungwise_experiment::scenario::Scenario;
 use rungwise_knobs::journal;
 use rungwise_load::dns;
+use rungwise_load::http::response::{Progress, Response};
 
 /// The journal that recovery reads after a crash: whatever is on disk, what is trusted was written whole.
 pub fn journal(bytes: &[u8]) {
@@ -72,6 +73,39 @@ pub fn scenario(bytes: &[u8]) {
             "a refusal without a reason"
         );
     }
+}
+
+/// The responses of a web server, in two pieces and in small ones: both ways must read the same.
+pub fn http_response(bytes: &[u8]) {
+    let [cut, size, rest @ ..] = bytes else {
+        return;
+    };
+    let to_head = cut & 1 == 1;
+    let (first, second) = rest.split_at((usize::from(*cut) * rest.len()) >> 8);
+    let two = response_of(to_head, [first, second].into_iter());
+    let small = response_of(to_head, rest.chunks(usize::from(*size).max(1)));
+    assert_eq!(two, small, "pieces change what is read");
+}
+
+/// Status, body, whether the connection is kept, and how many bytes were taken; absent where it is refused or not complete.
+fn response_of<'b>(
+    to_head: bool,
+    pieces: impl Iterator<Item = &'b [u8]>,
+) -> Option<(u16, Vec<u8>, bool, usize)> {
+    let mut response = Response::new(to_head);
+    let (mut body, mut taken) = (Vec::new(), 0);
+    for piece in pieces {
+        match response.feed(piece, &mut |bytes| body.extend_from_slice(bytes)) {
+            Ok(Progress::More) => taken += piece.len(),
+            Ok(Progress::Done(used)) => {
+                assert!(used <= piece.len(), "more taken than there is");
+                let kept = response.keeps_connection();
+                return Some((response.status(), body, kept, taken + used));
+            }
+            Err(_) => return None,
+        }
+    }
+    response.ends().then(|| (response.status(), body, response.keeps_connection(), taken))
 }
 
 /// dnsperf's query-file format.
@@ -211,6 +245,11 @@ mod tests {
     #[test]
     fn replies_near_the_seeds_are_checked_without_a_panic() {
         shake(super::dns_reply, &["seeds/dns_reply"]);
+    }
+
+    #[test]
+    fn responses_near_the_seeds_read_the_same_in_any_pieces() {
+        shake(super::http_response, &["seeds/http_response"]);
     }
 
     #[test]

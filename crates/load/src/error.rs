@@ -108,11 +108,11 @@ fn from(source: Option<&IpAddr>) -> String {
 
 fn no_reply(refused: u64, send_errors: u64) -> &'static str {
     if refused > 0 {
-        ": the port is closed (ICMP port unreachable); start the server, or correct the port"
+        ": the port is closed (connection refused, or ICMP port unreachable); start the server, or correct the port"
     } else if send_errors > 0 {
-        ": the kernel did not send (no route, a firewall rule, or the datagram exceeds the MTU); \
+        ": the kernel did not send (no route, no free port, a firewall rule, or the datagram exceeds the MTU); \
          check the route and the size"
     } else {
-        "; check address and port, a firewall on the path, and that the server answers this payload"
+        "; check address and port, a firewall on the path, and that the server answers this request"
     }
 }

@@ -14,4 +14,4 @@ pub mod values;
 pub mod workloads;
 
 pub use error::Error;
-pub use workloads::{Parameters, WORKLOADS, Workload, command, udp};
+pub use workloads::{Parameters, WORKLOADS, Workload, command, http, udp};

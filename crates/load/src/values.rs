@@ -15,6 +15,8 @@ use rungwise_serve::udp::{XdpDevice, XdpMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::workloads::http;
+
 /// Most CPUs of a kernel: `NR_CPUS` of x86-64 with `MAXSMP`, arch/x86/Kconfig of Linux 6.18.
 const MOST_CPUS: usize = 8192;
 
@@ -113,6 +115,10 @@ pub fn check(format: &str, text: &str) -> Option<String> {
         "count" => refused::<Count>(text),
         "cpus" => refused::<Pins>(text),
         "af-xdp" => refused::<XdpPlace>(text),
+        "http-url" => refused::<http::Url>(text),
+        "http-header" => refused::<http::Header>(text),
+        "http-method" => refused::<http::Method>(text),
+        "http-expect" => refused::<http::Expect>(text),
         "ip" => text.parse::<IpAddr>().err().map(|_| {
             format!("'{text}' is not an IP address; write it as 192.0.2.1 or 2001:db8::1")
         }),

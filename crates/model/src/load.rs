@@ -124,6 +124,21 @@ pub struct Second {
     pub p99_us: f64,
 }
 
+/// What is measured of HTTP beyond requests and their latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Http {
+    /// Complete responses to requests of the window by status, whether they count as answers or not.
+    pub statuses: BTreeMap<String, u64>,
+    /// Bytes received in the window, heads and bodies.
+    pub received_bytes: u64,
+    /// Connections that were opened, including those before the window.
+    pub connections: u64,
+    /// Time to establish a connection; all zero if none was established.
+    pub connect_us: Quantiles,
+    /// Time from the send to the first byte of the response.
+    pub first_byte_us: Quantiles,
+}
+
 /// The measurement of a workload, without the document's envelope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -140,10 +155,14 @@ pub struct Measurement {
     /// Requests of the window without a reply in time.
     pub lost: u64,
     /// Other errors by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
-    /// response codes as `rcode_servfail` and so on. Kinds that did not occur are absent.
+    /// response codes as `rcode_servfail` and so on; of HTTP `timeout`, `connect`, `closed`, `reset`, `malformed`, `status_5xx`,
+    /// `body`, each of which is also lost. Kinds that did not occur are absent.
     pub errors: BTreeMap<String, u64>,
     /// Latency of the received replies.
     pub latency_us: Latency,
+    /// What is measured of HTTP alone; absent for other workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Http>,
     /// The generator's own cost and health.
     pub client: ClientHealth,
     /// The run second by second; an incomplete last second is not listed.

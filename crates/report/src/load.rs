@@ -1,7 +1,7 @@
 //! One measurement of a workload as blocks: the rate, what was lost, latency counted from both
 //! starts, the run second by second, and whether the generator may be believed.
 
-use rungwise_model::load::{LoadReport, Measurement, Quantiles};
+use rungwise_model::load::{Http, LoadReport, Measurement, Quantiles};
 
 use crate::block::{
     Block, Cell, Chart, Column, Dots, Mark, Plot, Point, Series, Table, Tile, Tone, Verdict,
@@ -37,6 +37,10 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
     }
     blocks.push(section("counts", "What was sent and received"));
     blocks.push(Block::Facts(counts(m)));
+    if let Some(http) = &m.http {
+        blocks.push(section("http", "HTTP"));
+        blocks.push(Block::Facts(of_http(http)));
+    }
     blocks.push(section("method", "Method"));
     blocks.push(Block::Facts(method(report)));
     if !report.envelope.command.is_empty() {
@@ -49,6 +53,33 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
         blocks.push(Block::Code(vec![words.join(" ")]));
     }
     blocks
+}
+
+fn of_http(http: &Http) -> Vec<(String, String)> {
+    let statuses = http.statuses.iter();
+    let statuses = statuses.map(|(status, count)| format!("{status}: {}", numbers::count(*count)));
+    let time = |q: &Quantiles| {
+        let [p50, p99, max] = [q.p50, q.p99, q.max].map(numbers::micros);
+        format!("p50 {p50}, p99 {p99}, max {max}")
+    };
+    let connected = if http.connect_us.max > 0.0 {
+        time(&http.connect_us)
+    } else {
+        ABSENT.to_owned()
+    };
+    vec![
+        (
+            "Responses by status".to_owned(),
+            statuses.collect::<Vec<_>>().join(", "),
+        ),
+        ("Received".to_owned(), numbers::bytes(http.received_bytes)),
+        (
+            "Connections opened".to_owned(),
+            numbers::count(http.connections),
+        ),
+        ("Time to connect".to_owned(), connected),
+        ("Time to first byte".to_owned(), time(&http.first_byte_us)),
+    ]
 }
 
 fn method(report: &LoadReport) -> Vec<(String, String)> {

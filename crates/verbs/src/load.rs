@@ -11,7 +11,7 @@ use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::live::Live;
 use rungwise_host::{Host, clock, files, machine};
 use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings, certify};
-use rungwise_load::parameters::{Contradiction, Length, Load, Site};
+use rungwise_load::parameters::{Contradiction, Length, Load, Probe, Site};
 use rungwise_load::{Error, Parameters};
 use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::load::{LoadReport, Second};
@@ -109,7 +109,7 @@ fn measure(
 
     let server = match (&args.server_pid[..], is_local(target)) {
         ([], false) => Server::Elsewhere,
-        ([], true) => Server::holding(&Live, target),
+        ([], true) => Server::holding(&Live, target, &load.probe()),
         (named, _) => Server::Here(named.to_vec()),
     };
     let mut sources = vec![CpuSource::own(Owner::Client)];
@@ -172,15 +172,27 @@ enum Server {
 
 impl Server {
     /// The processes that have the sockets open to which requests for `target` go.
-    fn holding(host: &dyn Host, target: SocketAddr) -> Self {
-        let Ok(Answer::Udp(sockets)) = host.ask(Question::Udp) else {
-            return Self::Hidden;
+    fn holding(host: &dyn Host, target: SocketAddr, probe: &Probe) -> Self {
+        let question = match probe {
+            Probe::Datagram(_) => Question::Udp,
+            Probe::Connection => Question::Tcp,
+        };
+        // Those that listen, or are not connected.
+        let sockets: Vec<(Endpoint, u64)> = match host.ask(question) {
+            Ok(Answer::Udp(sockets)) => (sockets.iter())
+                .filter(|socket| socket.remote.port == 0)
+                .map(|socket| (socket.local, socket.inode))
+                .collect(),
+            Ok(Answer::Tcp(sockets)) => (sockets.iter())
+                .filter(|socket| socket.remote.port == 0)
+                .map(|socket| (socket.local, socket.inode))
+                .collect(),
+            _ => return Self::Hidden,
         };
         let target = Endpoint::new(target.ip(), target.port());
         let bound_to = |wanted: &dyn Fn(&Endpoint) -> bool| -> BTreeSet<u64> {
-            let unconnected = sockets.iter().filter(|socket| socket.remote.port == 0);
-            let bound = unconnected.filter(|socket| wanted(&socket.local));
-            bound.map(|socket| socket.inode).collect()
+            let bound = sockets.iter().filter(|(local, _)| wanted(local));
+            bound.map(|(_, inode)| *inode).collect()
         };
         // One bound to the address goes before one bound to all of them.
         let mut inodes = bound_to(&|local| *local == target);
@@ -294,6 +306,8 @@ fn is_local(mut target: SocketAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
     use clap::Subcommand as _;
     use rungwise_load::WORKLOADS;
@@ -321,12 +335,21 @@ mod tests {
     fn the_server_is_found_by_its_socket_and_a_hidden_one_spoils_the_certificate() {
         let (all, one) = (UdpSocket::bind("0.0.0.0:0"), UdpSocket::bind("127.0.0.1:0"));
         let here = Server::Here(vec![std::process::id()]);
+        let datagram = Probe::Datagram(Vec::new());
         for socket in [all.unwrap(), one.unwrap()] {
             let target = ([127, 0, 0, 1], socket.local_addr().unwrap().port()).into();
-            assert_eq!(Server::holding(&Live, target), here);
+            assert_eq!(Server::holding(&Live, target, &datagram), here);
             drop(socket);
-            assert_eq!(Server::holding(&Live, target), Server::Hidden);
+            assert_eq!(Server::holding(&Live, target, &datagram), Server::Hidden);
         }
+        let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+        let target = ([127, 0, 0, 1], listener.local_addr().unwrap().port()).into();
+        assert_eq!(Server::holding(&Live, target, &Probe::Connection), here);
+        drop(listener);
+        assert_eq!(
+            Server::holding(&Live, target, &Probe::Connection),
+            Server::Hidden
+        );
         let judged = |cpu: Option<&CpuWindow>, server: &Server| {
             let mut completed = Completed::default();
             completed.measurement.received = 1000;

@@ -596,6 +596,7 @@ fn complete(
             ..ClientHealth::default()
         },
         seconds,
+        http: None,
     };
     Ok(Completed {
         measurement,

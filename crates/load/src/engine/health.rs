@@ -60,7 +60,7 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
     let mut reasons = Vec::new();
     if measurement.received == 0 {
         reasons.push(
-            "no reply in the measured window; check that the server survived the warm-up"
+            "no answer in the measured window; look at the errors, and check that the server survived the warm-up"
                 .to_owned(),
         );
     }
@@ -106,7 +106,7 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
         reasons.push(if client.starved {
             format!(
                 "{late} of requests left more than 1 ms late (limit {limit}), mostly because every slot waited for a reply, so the server \
-                 saw less load than offered; raise --sockets or --depth, or lower --rate"
+                 saw less load than offered; raise --connections, --sockets or --depth, or lower --rate"
             )
         } else {
             format!(
@@ -285,7 +285,7 @@ mod tests {
         expect(
             completed(|c| c.measurement.received = 0),
             none,
-            Some("no reply"),
+            Some("no answer"),
         );
     }
 }

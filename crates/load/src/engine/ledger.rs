@@ -342,6 +342,13 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// A reply came in time to a request due at `intended`, and is no answer: lost, though the target is not silent.
+    #[inline]
+    pub(crate) fn rejected(&mut self, intended: u64, now: u64) {
+        self.lost(intended, now);
+        self.tally.all_received += 1;
+    }
+
     /// Closes a round.
     #[inline]
     pub(crate) fn end_round(&mut self, mut round: Round) {

@@ -7,6 +7,7 @@
 
 pub mod alone;
 mod coordinate;
+mod epoll;
 mod health;
 mod ledger;
 mod schedule;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use rungwise_model::load::{Measurement, Second};
 use rungwise_stats::histogram::Histogram;
 
+pub(crate) use epoll::{Epoll, Interest};
 pub use health::{DROPS, FOREIGN, LATE, ROOM, SATURATED, SERVER_BUSY, Surroundings, certify};
 pub(crate) use ledger::{Ledger, Round, tick};
 pub(crate) use schedule::Schedule;

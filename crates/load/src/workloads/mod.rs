@@ -1,6 +1,7 @@
 //! The workloads, one module each, sorted by id. Each is a `kind` of a scenario, and most are a word of `rungwise load`.
 
 pub mod command;
+pub mod http;
 pub mod udp;
 
 use std::time::Duration;
@@ -62,6 +63,11 @@ kinds! {
     /// Any program that loads the service.
     #[command(skip)]
     Command(command),
+    /// HTTP/1.1 requests without TLS, each with one response.
+    ///
+    /// Without --rate or --ramp the loop is closed: each connection always has a request under way. A response that --expect does not
+    /// accept is an error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no response.
+    Http(http),
     /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any payload.
     ///
     /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding. Exits with 0 if the

@@ -78,7 +78,7 @@ fn a_server_that_dies_after_the_start_leaves_losses_and_no_certificate() {
     assert_eq!(measured.received, 0);
     assert!(measured.lost > 0 && !measured.client.certified);
     assert!(
-        measured.client.reasons[0].contains("no reply"),
+        measured.client.reasons[0].contains("no answer"),
         "{:?}",
         measured.client.reasons
     );

@@ -10,6 +10,7 @@ mod allocations;
 mod alone;
 mod closed;
 mod contract;
+mod http;
 mod limits;
 mod matching;
 mod open;

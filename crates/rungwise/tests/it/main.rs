@@ -32,4 +32,5 @@ mod threads;
 mod traffic;
 mod trust;
 mod tune;
+mod web;
 mod zoomed;

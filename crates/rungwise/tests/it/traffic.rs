@@ -63,7 +63,7 @@ impl Drop for Serving {
 
 /// The document of a run that was measured, certified (0) or on a machine too busy for that (3).
 #[track_caller]
-fn measured(ended: &Ended) -> Value {
+pub(crate) fn measured(ended: &Ended) -> Value {
     assert!(
         matches!(ended.code, Some(0 | 3)),
         "{:?} {}",

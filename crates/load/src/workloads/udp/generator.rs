@@ -14,10 +14,10 @@ use super::batch::{Inbox, Outbox};
 use super::matching;
 use super::payload::Form;
 use super::slots::Slots;
-use super::socket::{self, Epoll, Wish};
+use super::socket::{self, Wish};
 use crate::Error;
 use crate::clock::{now_ns, sleep_until};
-use crate::engine::{Arrival, Driver, Ledger, Tally, Window, spread, tick};
+use crate::engine::{Arrival, Driver, Epoll, Interest, Ledger, Tally, Window, spread, tick};
 
 /// Gaps shorter than this are polled through: a sleep and the wake-up from it cost about as much CPU.
 const SPIN_NS: u64 = 10_000;
@@ -88,6 +88,15 @@ pub(super) fn wish(workload: &Workload, form: &Form<'_>) -> Wish {
     }
 }
 
+/// Waits for the replies of all.
+fn watch(fds: &[OwnedFd]) -> io::Result<Epoll> {
+    let epoll = Epoll::new(fds.len())?;
+    for (index, fd) in fds.iter().enumerate() {
+        epoll.watch(fd.as_raw_fd(), index, Interest::Read)?;
+    }
+    Ok(epoll)
+}
+
 /// A thread whose next step is always a reply of its one socket.
 fn blocking(workload: &Workload) -> bool {
     let closed = matches!(workload.arrival, Arrival::Closed);
@@ -120,8 +129,7 @@ impl<'a> Generator<'a> {
         let epoll = if blocking {
             None
         } else {
-            let watch = Epoll::new(fds.iter().map(OwnedFd::as_raw_fd));
-            Some(watch.map_err(|error| Error::Thread {
+            Some(watch(&fds).map_err(|error| Error::Thread {
                 thread,
                 step: "watch the sockets",
                 error,
@@ -285,7 +293,7 @@ impl<'a> Generator<'a> {
         }
         if let Some(epoll) = &self.epoll {
             // Without it the socket would wait for its next datagram; the tick's timeouts would notice.
-            let _ = epoll.rearm(fd, at);
+            let _ = epoll.rearm(fd, at, Interest::Read);
         }
     }
 

@@ -8,7 +8,7 @@
 use std::io;
 use std::mem::{size_of, size_of_val};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
 use libc::{c_int, c_void};
@@ -220,89 +220,5 @@ fn with_sockaddr(
                 size_of_val(&raw) as libc::socklen_t,
             ))
         }
-    }
-}
-
-/// The sockets of one thread, waited for together; edge-triggered, so a socket is reported once per arrival.
-#[derive(Debug)]
-pub(super) struct Epoll {
-    fd: OwnedFd,
-    events: Vec<libc::epoll_event>,
-    ready: usize,
-}
-
-impl AsRawFd for Epoll {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
-}
-
-impl Epoll {
-    /// Watches `sockets` for replies and errors.
-    pub(super) fn new(sockets: impl ExactSizeIterator<Item = RawFd>) -> io::Result<Self> {
-        // SAFETY: no pointers are passed.
-        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        check(fd)?;
-        let this = Self {
-            // SAFETY: the call above returned a new descriptor that nobody else owns.
-            fd: unsafe { OwnedFd::from_raw_fd(fd) },
-            events: vec![libc::epoll_event { events: 0, u64: 0 }; sockets.len().clamp(1, 256)],
-            ready: 0,
-        };
-        for (index, socket) in sockets.enumerate() {
-            this.control(libc::EPOLL_CTL_ADD, socket, index)?;
-        }
-        Ok(this)
-    }
-
-    /// Reports `socket` again if it still has something to read.
-    pub(super) fn rearm(&self, socket: RawFd, index: usize) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, socket, index)
-    }
-
-    fn control(&self, operation: c_int, socket: RawFd, index: usize) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
-            u64: index as u64,
-        };
-        // SAFETY: `event` is valid; both descriptors are open.
-        check(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, socket, &raw mut event) })
-    }
-
-    /// Waits at most `ns` and returns how many sockets are ready; see [`Epoll::ready`].
-    #[inline]
-    pub(super) fn wait(&mut self, ns: u64) -> usize {
-        let events = self.events.as_mut_ptr();
-        let room = c_int::try_from(self.events.len()).unwrap_or(1);
-        let fd = self.fd.as_raw_fd();
-        let timeout = crate::clock::timespec_of(ns);
-        // SAFETY: `events` has room for `room` entries; `timeout` is valid; no signal mask is passed.
-        let mut ready = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait2,
-                fd,
-                events,
-                room,
-                &raw const timeout,
-                std::ptr::null::<c_void>(),
-                0,
-            )
-        };
-        if ready < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
-            // Before Linux 5.11: whole milliseconds, and the rest of a schedule's gap is late.
-            let ms = c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX);
-            // SAFETY: as above.
-            ready = libc::c_long::from(unsafe { libc::epoll_wait(fd, events, room, ms) });
-        }
-        // An interrupted wait is an empty one: the caller looks at the clock and comes back.
-        self.ready = usize::try_from(ready).unwrap_or(0);
-        self.ready
-    }
-
-    /// Index of the `n`th ready socket.
-    #[inline]
-    pub(super) fn ready(&self, n: usize) -> usize {
-        debug_assert!(n < self.ready);
-        self.events[n].u64 as usize
     }
 }

@@ -1,0 +1,544 @@
+//! One generator thread: it sends requests, waits for all of its connections together, and reads responses.
+//!
+//! The clock is read once after each piece of a response and once before each request. Nothing here allocates per
+//! request, unless a response's head comes in pieces or a text is expected in its body.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+
+use super::connection::{Connection, Request};
+use super::response::Progress;
+use super::{Counts, Workload};
+use crate::Error;
+use crate::clock::{SECOND, now_ns, sleep_until};
+use crate::engine::{Driver, Epoll, Interest, Ledger, Tally, Window};
+
+/// Gaps shorter than this are polled through: a sleep and the wake-up from it cost about as much CPU.
+const SPIN_NS: u64 = 10_000;
+/// Bytes read at once.
+const BUFFER: usize = 64 * 1024;
+/// A connection is read at most this many times in a row, so a long body on one does not starve the others.
+const READS: usize = 16;
+/// Connections that a thread opens at the same time before the load begins: fewer than any usual backlog.
+const AT_ONCE: usize = 64;
+/// How long such a connection may take at least: a lost SYN is repeated after one and three seconds.
+const CONNECT_NS: u64 = 5 * SECOND;
+/// How often responses are looked for while another load has its turn.
+const DRAIN_NS: u64 = 50_000;
+/// Bytes of a body in which an expected text is looked for; what comes later is not looked at.
+const LOOKED_AT: usize = 1 << 20;
+
+/// What is counted beside sent, received and lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+enum Failure {
+    /// No complete response in time.
+    Timeout,
+    /// The connection could not be established.
+    Connect,
+    /// The other side closed it before the response was complete.
+    Closed,
+    /// It was reset.
+    Reset,
+    /// What came is no response, or more than one.
+    Malformed,
+    /// The status is none that was expected.
+    Redirect,
+    Client,
+    Server,
+    OtherStatus,
+    /// The body does not contain what was expected.
+    Body,
+}
+
+/// Names of [`Failure`] in reports, in their order.
+pub(super) const ERRORS: [&str; 10] = [
+    "timeout",
+    "connect",
+    "closed",
+    "reset",
+    "malformed",
+    "status_3xx",
+    "status_4xx",
+    "status_5xx",
+    "status_other",
+    "body",
+];
+
+pub(crate) struct Generator<'a> {
+    workload: &'a Workload,
+    ledger: Ledger<'a>,
+    connections: Vec<Connection>,
+    /// Connections without a request, in an open loop.
+    idle: VecDeque<usize>,
+    epoll: Epoll,
+    buffer: Vec<u8>,
+    counts: Counts,
+    /// A due request found no free connection, and the backlog has not been worked off since.
+    starved: bool,
+}
+
+impl<'a> Generator<'a> {
+    /// Lays out all memory, and opens the connections unless each request opens its own.
+    pub(super) fn new(workload: &'a Workload, ledger: Ledger<'a>) -> Result<Self, Error> {
+        let thread = ledger.thread();
+        let number = workload.share(thread);
+        let epoll = Epoll::new(number).map_err(|error| Error::Thread {
+            thread,
+            step: "watch the connections",
+            error,
+            remedy: "use fewer --connections, or raise fs.epoll.max_user_watches",
+        })?;
+        let mut this = Self {
+            workload,
+            ledger,
+            connections: (0..number)
+                .map(|_| Connection::new(workload.to_head))
+                .collect(),
+            idle: (0..number).collect(),
+            epoll,
+            buffer: vec![0; BUFFER],
+            counts: Counts::new(),
+            starved: false,
+        };
+        if workload.keepalive {
+            this.connect_all()?;
+        }
+        Ok(this)
+    }
+
+    /// Establishes all connections, some at a time.
+    fn connect_all(&mut self) -> Result<(), Error> {
+        let target = self.workload.target;
+        let refuse = |error: io::Error| Error::Socket {
+            step: "connect",
+            target,
+            source_ip: None,
+            remedy: match error.kind() {
+                ErrorKind::ConnectionRefused => "start the server, or correct the port",
+                ErrorKind::AddrNotAvailable => {
+                    "use fewer --connections, or widen net.ipv4.ip_local_port_range"
+                }
+                _ => {
+                    "check the route to the target, a firewall on the path, and the server's backlog"
+                }
+            },
+            error,
+        };
+        let patience = CONNECT_NS.max(self.ledger.timeout);
+        let mut next = 0;
+        let mut waiting = 0;
+        while next < self.connections.len() || waiting > 0 {
+            let now = now_ns();
+            while waiting < AT_ONCE && next < self.connections.len() {
+                self.open(next, now).map_err(refuse)?;
+                next += 1;
+                waiting += 1;
+            }
+            let ready = self.epoll.wait(patience / 100);
+            for n in 0..ready {
+                let at = self.epoll.ready(n);
+                let connection = &mut self.connections[at];
+                let Some(began) = connection.opening else {
+                    continue;
+                };
+                if connection.is_established().map_err(refuse)? {
+                    connection.opening = None;
+                    self.counts.connect.record(now_ns() - began);
+                    waiting -= 1;
+                }
+            }
+            let oldest = self.connections.iter().filter_map(|one| one.opening).min();
+            if oldest.is_some_and(|began| now_ns() - began > patience) {
+                return Err(refuse(ErrorKind::TimedOut.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to establish a connection.
+    fn open(&mut self, at: usize, now: u64) -> io::Result<()> {
+        let connection = &mut self.connections[at];
+        let socket = connection.open(self.workload.target, now)?;
+        self.counts.opened += 1;
+        let watched = self.epoll.watch(socket, at, Interest::Stream);
+        if watched.is_err() {
+            connection.close();
+        }
+        watched
+    }
+
+    fn drive(&mut self, start: u64, window: Window) {
+        self.ledger.begin(start, window, 1);
+        loop {
+            let now = now_ns();
+            if now >= self.ledger.next_tick() && self.tick(now) {
+                break;
+            }
+            let mut progressed = false;
+            if self.ledger.schedule.is_some() && self.ledger.sending {
+                progressed = self.send_due(now);
+            }
+            if !self.ledger.sending && self.ledger.open == 0 {
+                break;
+            }
+            if let Some(wake) = self.ledger.rest(now) {
+                self.rest(now, wake);
+                continue;
+            }
+            let wait = match self.ledger.due() {
+                Some((due, _)) if self.ledger.sending && !self.starved => {
+                    self.ledger.next_tick().min(due).saturating_sub(now)
+                }
+                _ => self.ledger.next_tick().saturating_sub(now),
+            };
+            let wait = if wait < SPIN_NS { 0 } else { wait };
+            let ready = self.serve(wait);
+            if wait == 0 && !progressed && ready == 0 && self.ledger.window.has(now) {
+                self.ledger.tally.spin_ns += now_ns() - now;
+            }
+        }
+        self.ledger.finish(now_ns(), 0);
+    }
+
+    /// Waits at most `ns` for connections and serves those that are ready; how many.
+    #[inline]
+    fn serve(&mut self, ns: u64) -> usize {
+        let ready = self.epoll.wait(ns);
+        for n in 0..ready {
+            let (at, has_ended) = (self.epoll.ready(n), self.epoll.has_ended(n));
+            self.turn_to(at, has_ended);
+        }
+        ready
+    }
+
+    /// Takes the responses that are still under way while another load has its turn, and sleeps until `wake`; the tick at its
+    /// end sends anew.
+    fn rest(&mut self, now: u64, wake: u64) {
+        let waits = self.connections.iter().all(|one| one.request.is_none());
+        let wake = wake.min(self.ledger.next_tick());
+        sleep_until(if waits {
+            wake
+        } else {
+            wake.min(now + DRAIN_NS)
+        });
+        self.serve(0);
+    }
+
+    /// What is not needed per request. True if the thread must leave.
+    fn tick(&mut self, now: u64) -> bool {
+        let due = self.ledger.tick(now);
+        for at in 0..self.connections.len() {
+            let request = self.connections[at].request;
+            if request.is_some_and(|request| request.sent <= due.sent_by) {
+                self.fail(at, Failure::Timeout, now);
+            }
+        }
+        if !due.over && self.ledger.schedule.is_none() && self.ledger.sending {
+            // Connections that a failure or the very beginning has left without a request.
+            for at in 0..self.connections.len() {
+                if self.connections[at].request.is_none() {
+                    self.refill(at, now);
+                }
+            }
+        }
+        due.over
+    }
+
+    /// Sends the next request of a closed loop on a connection that was free from `now` on.
+    #[inline]
+    fn refill(&mut self, at: usize, now: u64) {
+        if !self.ledger.sending || self.ledger.rest(now).is_some() {
+            return;
+        }
+        if now >= self.ledger.window.end || self.ledger.claim(1, now) == 0 {
+            self.ledger.end_sending(now);
+            return;
+        }
+        self.send(at, now, now_ns());
+    }
+
+    /// Sends what the schedule says is due, as far as connections are free. Returns whether anything left.
+    fn send_due(&mut self, start: u64) -> bool {
+        let mut now = start;
+        let mut progressed = false;
+        loop {
+            let due = self.ledger.due();
+            let Some((due, _)) = due.filter(|_| now < self.ledger.window.end) else {
+                self.ledger.end_sending(now);
+                return progressed;
+            };
+            if due > now {
+                self.starved = false;
+                return progressed;
+            }
+            let Some(at) = self.idle.pop_front() else {
+                self.starved = true;
+                return progressed;
+            };
+            now = now_ns();
+            self.ledger.note_lateness(due, now, 1, self.starved);
+            self.ledger.advance();
+            self.send(at, due, now);
+            progressed = true;
+        }
+    }
+
+    /// Begins a request on a connection without one.
+    #[inline]
+    fn send(&mut self, at: usize, intended: u64, sent: u64) {
+        self.ledger.sent([intended].into_iter(), sent);
+        let connection = &mut self.connections[at];
+        connection.request = Some(Request {
+            intended,
+            sent,
+            first_byte: 0,
+            written: 0,
+        });
+        connection.response.reset();
+        connection.body.clear();
+        if connection.opening.is_some() {
+            return;
+        }
+        if !connection.is_open() {
+            if let Err(error) = self.open(at, sent) {
+                self.not_connected(at, &error, sent);
+            }
+            return;
+        }
+        if connection.write(&self.workload.request).is_err() {
+            self.fail(at, Failure::Reset, sent);
+        }
+    }
+
+    /// Serves a connection that is ready; `has_ended`: the other side sends nothing more.
+    #[inline]
+    fn turn_to(&mut self, at: usize, has_ended: bool) {
+        let connection = &mut self.connections[at];
+        if let Some(began) = connection.opening {
+            match connection.is_established() {
+                Ok(true) => {
+                    connection.opening = None;
+                    let now = now_ns();
+                    if self.ledger.window.has(now) {
+                        self.counts.connect.record(now - began);
+                    }
+                }
+                Ok(false) => return,
+                Err(error) => return self.not_connected(at, &error, now_ns()),
+            }
+        }
+        let connection = &mut self.connections[at];
+        if connection.write(&self.workload.request).is_err() {
+            return self.fail(at, Failure::Reset, now_ns());
+        }
+        for _ in 0..READS {
+            match self.connections[at].read(&mut self.buffer) {
+                Ok(0) => return self.ended(at, now_ns()),
+                Ok(length) => {
+                    let served = self.absorb(at, length, has_ended);
+                    // Fewer than there is room for: the kernel found nothing more.
+                    if !served || length < BUFFER && !has_ended {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return self.fail(at, Failure::Reset, now_ns()),
+            }
+        }
+        // Without it the rest would wait for the next arrival.
+        if let Some(socket) = self.connections[at].socket() {
+            let _ = self.epoll.rearm(socket, at, Interest::Stream);
+        }
+    }
+
+    /// Takes bytes of a response from the buffer. False if the connection is no longer the one they came from.
+    #[inline]
+    fn absorb(&mut self, at: usize, length: usize, has_ended: bool) -> bool {
+        let now = now_ns();
+        let Self {
+            connections,
+            buffer,
+            workload,
+            counts,
+            ledger,
+            ..
+        } = self;
+        let connection = &mut connections[at];
+        if ledger.window.has(now) {
+            counts.bytes += length as u64;
+        }
+        let Some(request) = &mut connection.request else {
+            // Nobody asked: a server that says why it closes, as with 408.
+            self.lost_idle(at, now);
+            return false;
+        };
+        if request.first_byte == 0 {
+            request.first_byte = now;
+        }
+        let looks = workload.expect.body.is_some();
+        let body = &mut connection.body;
+        let progress = connection.response.feed(&buffer[..length], &mut |bytes| {
+            if looks {
+                let room = LOOKED_AT.saturating_sub(body.len());
+                body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+        });
+        match progress {
+            Ok(Progress::More) => true,
+            Ok(Progress::Done(used)) if used == length => self.complete(at, has_ended, now),
+            // More than was asked for: what follows would be taken for the next response.
+            Ok(Progress::Done(_)) | Err(_) => {
+                self.fail(at, Failure::Malformed, now);
+                false
+            }
+        }
+    }
+
+    /// The connection has ended.
+    #[cold]
+    fn ended(&mut self, at: usize, now: u64) {
+        let connection = &mut self.connections[at];
+        if connection.request.is_some() && connection.response.ends() {
+            self.complete(at, true, now);
+        } else if connection.request.is_some() {
+            self.fail(at, Failure::Closed, now);
+        } else {
+            self.lost_idle(at, now);
+        }
+    }
+
+    /// A response is complete; `has_ended`: nothing more will come on its connection. False if that was closed.
+    #[inline]
+    fn complete(&mut self, at: usize, has_ended: bool, now: u64) -> bool {
+        let connection = &mut self.connections[at];
+        let Some(request) = connection.request.take() else {
+            return true;
+        };
+        let status = connection.response.status();
+        let keeps = self.workload.keepalive && !has_ended && connection.response.keeps_connection();
+        let (least, most) = self.workload.expect.status;
+        let failure = if now - request.sent > self.ledger.timeout {
+            Some(Failure::Timeout)
+        } else if !(least..=most).contains(&status) {
+            Some(match status {
+                300..400 => Failure::Redirect,
+                400..500 => Failure::Client,
+                500..600 => Failure::Server,
+                _ => Failure::OtherStatus,
+            })
+        } else {
+            let contains =
+                |text: &String| memchr::memmem::find(&connection.body, text.as_bytes()).is_some();
+            let lacks = self
+                .workload
+                .expect
+                .body
+                .as_ref()
+                .is_some_and(|text| !contains(text));
+            lacks.then_some(Failure::Body)
+        };
+        let ours = self.ledger.window.has(request.intended);
+        if ours {
+            self.counts.statuses[usize::from(status)] += 1;
+            self.counts
+                .first_byte
+                .record(request.first_byte - request.sent);
+        }
+        match failure {
+            None => {
+                let mut round = self.ledger.round(now);
+                self.ledger
+                    .answered(&mut round, request.intended, request.sent);
+                self.ledger.end_round(round);
+            }
+            Some(failure) => {
+                self.ledger.count(failure as usize, u64::from(ours));
+                if failure == Failure::Timeout {
+                    self.ledger.lost(request.intended, now);
+                } else {
+                    self.ledger.rejected(request.intended, now);
+                }
+            }
+        }
+        if !keeps {
+            connection.close();
+        }
+        self.free(at, now);
+        keeps
+    }
+
+    /// A connection could not be established.
+    #[cold]
+    fn not_connected(&mut self, at: usize, error: &io::Error, now: u64) {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => self.ledger.refused(1, now),
+            // No port or no memory for it: the request never left.
+            ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory => self.ledger.not_taken(1, now),
+            _ => {}
+        }
+        self.fail(at, Failure::Connect, now);
+    }
+
+    /// The request under way on a connection has failed, and the connection with it.
+    #[cold]
+    fn fail(&mut self, at: usize, failure: Failure, now: u64) {
+        let connection = &mut self.connections[at];
+        connection.close();
+        if let Some(request) = connection.request.take() {
+            let ours = self.ledger.window.has(request.intended);
+            self.ledger.count(failure as usize, u64::from(ours));
+            if request.first_byte == 0 {
+                self.ledger.lost(request.intended, now);
+            } else {
+                self.ledger.rejected(request.intended, now);
+            }
+        }
+        if self.ledger.schedule.is_some() {
+            self.idle.push_back(at);
+        }
+        // In a closed loop the next tick sends anew: a server that refuses is not asked without a pause.
+    }
+
+    /// A connection is free for the next request.
+    #[inline]
+    fn free(&mut self, at: usize, now: u64) {
+        if self.ledger.schedule.is_none() {
+            return self.refill(at, now);
+        }
+        self.idle.push_back(at);
+        self.reopen(at, now);
+    }
+
+    /// The other side has closed a connection without a request.
+    #[cold]
+    fn lost_idle(&mut self, at: usize, now: u64) {
+        self.connections[at].close();
+        if self.ledger.schedule.is_none() {
+            self.refill(at, now);
+        } else {
+            self.reopen(at, now);
+        }
+    }
+
+    /// Opens an idle connection of an open loop before it is needed; if it cannot be, the next request says so.
+    #[inline]
+    fn reopen(&mut self, at: usize, now: u64) {
+        if self.workload.keepalive && self.ledger.sending && !self.connections[at].is_open() {
+            let _ = self.open(at, now);
+        }
+    }
+}
+
+impl Driver for Generator<'_> {
+    type Own = Counts;
+
+    fn run(&mut self, start: u64, window: Window) {
+        self.drive(start, window);
+    }
+
+    fn into_counts(self) -> (Tally, Counts) {
+        (self.ledger.into_tally(), self.counts)
+    }
+}

@@ -1,0 +1,206 @@
+//! `load http` and `tune` with `kind = "http"` on a real nginx.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rungwise_host::process::{Launch, Ready, Service};
+use serde_json::Value;
+
+use crate::run::{Bench, Machine};
+use crate::traffic::measured;
+use crate::tune::climbed;
+
+/// An nginx that answers `hello` and writes a line for each request.
+fn nginx(bench: &Bench) -> (Service, String, PathBuf) {
+    let at = bench.path("nginx");
+    std::fs::create_dir(&at).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap();
+    drop(port);
+    let (file, log) = (at.join("nginx.conf"), at.join("access.log"));
+    let text = format!(
+        "daemon off; user root; worker_processes 2; pid {at}/pid; error_log {at}/error.log;\n\
+         events {{ worker_connections 4096; }}\n\
+         http {{ access_log {log} combined; server {{ listen {address} backlog=1024; keepalive_requests 100;\n\
+         location / {{ return 200 hello; }} location /gone {{ return 410; }} }} }}\n",
+        at = at.display(),
+        log = log.display(),
+    );
+    std::fs::write(&file, text).unwrap();
+    let service = Service::start(&Launch {
+        argv: ["nginx", "-c", &file.display().to_string()]
+            .map(str::to_owned)
+            .into(),
+        ..Launch::default()
+    })
+    .unwrap();
+    let ready = Ready::Tcp(address);
+    service.wait_ready(&ready, Duration::from_secs(30)).unwrap();
+    (service, address.to_string(), log)
+}
+
+#[test]
+fn a_load_of_a_real_web_server_counts_what_its_access_log_counts() {
+    let bench = Bench::new();
+    let (_nginx, address, log) = nginx(&bench);
+    let mut expected = 0;
+    // nginx ends each connection after 100 requests: as it says, and without a lost one.
+    for (path, how, good) in [
+        ("/", &["--connections", "8"][..], true),
+        ("/?q=1", &["--connections", "4", "--rate", "4k/s"], true),
+        ("/", &["--connections", "4", "--no-keepalive"], true),
+        ("/gone", &["--connections", "2"], false),
+        (
+            "/gone",
+            &["--connections", "2", "--expect", "status=410"],
+            true,
+        ),
+    ] {
+        let url = format!("http://{address}{path}");
+        let fixed = [
+            "load", "http", &url, "--warmup", "0s", "--count", "2000", "--format", "json",
+        ];
+        let ended = bench.run(&[&fixed, how].concat());
+        let report = measured(&ended);
+        let answers = if good { 2000 } else { 0 };
+        assert_eq!(
+            (&report["sent"], &report["received"], &report["lost"]),
+            (
+                &Value::from(2000),
+                &Value::from(answers),
+                &Value::from(2000 - answers)
+            ),
+            "{how:?}: {}",
+            report["errors"]
+        );
+        let status = if path == "/gone" { "410" } else { "200" };
+        assert_eq!(report["http"]["statuses"][status], 2000);
+        // nginx is found by its listening socket: its CPU time is not that of others.
+        assert_ne!(report["client"]["server_busy"], Value::Null);
+        expected += 2000;
+    }
+    // A worker writes the line when the response has left.
+    let lines = || std::fs::read_to_string(&log).unwrap().lines().count();
+    for _ in 0..100 {
+        if lines() >= expected {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(lines(), expected);
+    let page = bench.run(&[
+        "load",
+        "http",
+        &format!("http://{address}/"),
+        "--for",
+        "300ms",
+        "--warmup",
+        "0s",
+    ]);
+    for row in ["Responses by status", "200: ", "Time to first byte"] {
+        assert!(page.stdout.contains(row), "{}", page.stdout);
+    }
+}
+
+#[test]
+fn a_url_that_cannot_be_loaded_is_refused_with_the_remedy() {
+    let bench = Bench::new();
+    for (words, exit, said) in [
+        (&["https://127.0.0.1/"][..], 2, "TLS"),
+        (&["127.0.0.1:80"], 2, "http://"),
+        (
+            &["http://127.0.0.1:9/", "--for", "1s"],
+            4,
+            "start the server",
+        ),
+        (
+            &["http://127.0.0.1:9/", "--expect", "status=9"],
+            2,
+            "status=2xx",
+        ),
+        (
+            &["http://127.0.0.1:9/", "--header", "Host"],
+            2,
+            "Name: value",
+        ),
+        (
+            &["http://127.0.0.1:9/", "--body", "/no/such/file"],
+            2,
+            "/no/such/file",
+        ),
+        (&["http://no-such-host.invalid/"], 4, "no-such-host.invalid"),
+    ] {
+        let ended = bench.run(&[&["load", "http"], words].concat());
+        assert_eq!(ended.code, Some(exit), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(said), "{words:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_web_server_is_tuned_by_our_own_requests() {
+    let bench = Bench::new();
+    let at = bench.path("nginx");
+    std::fs::create_dir(&at).unwrap();
+    let text = format!(
+        "daemon off; user root; pid {at}/pid; error_log {at}/error.log;\n\
+         events {{ worker_connections 4096; }}\n\
+         http {{ access_log off; server {{ listen 8080; location / {{ return 200 hello; }} }} }}\n",
+        at = at.display(),
+    );
+    let file = bench.write("nginx.conf", &text);
+    let scenario = format!(
+        r#"
+schema = 1
+name = "small-nginx"
+title = "nginx for tests"
+
+[service]
+command = ["nginx", "-c", "{}"]
+
+[service.switches]
+"nginx.workers" = {{ 1 = ["-g", "worker_processes 1;"], 2 = ["-g", "worker_processes 2;"] }}
+
+[workload]
+kind = "http"
+url = "http://{{server}}:8080/page?x=1"
+headers = ["X-Test: a"]
+connections = 4
+expect = "status=200,body~hello"
+
+[experiment]
+looks = [4]
+alpha = "20%"
+quiet = "100%"
+discard_above = "100%"
+quiet_wait = "100ms"
+measure = "200ms"
+
+[baseline]
+set = {{ "nginx.workers" = "1" }}
+
+[[rungs]]
+id = "nginx.workers"
+set = {{ "nginx.workers" = "2" }}
+"#,
+        file.display()
+    );
+    let scenario = bench.write("nginx.toml", &scenario);
+    let before = Machine::now();
+    let (_, report) = climbed(&bench, &scenario);
+    before.assert_unchanged();
+    let rung = &report["rungs"][1];
+    for pair in rung["pairs"].as_array().unwrap() {
+        for half in ["a", "b"] {
+            let run = &pair[half];
+            let number = |key: &str| run[key].as_f64().unwrap();
+            assert!(
+                number("rate_per_s") > 0.0 && number("loss") == 0.0,
+                "{run:#}"
+            );
+            // All processes of nginx are the service.
+            assert!(number("server_us_per_tx") > 0.0, "{run:#}");
+        }
+    }
+    let method = report["method"].to_string();
+    assert!(method.contains("GET http://"), "{method}");
+}
