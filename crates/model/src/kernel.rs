@@ -266,6 +266,9 @@ pub struct TcpInfo {
     /// Path MTU known to the kernel.
     #[serde(default)]
     pub pmtu: u32,
+    /// Captures of older versions lack it; `u32::MAX` before the first measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_rtt: Option<u32>,
 }
 
 /// One UDP socket.

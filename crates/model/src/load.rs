@@ -169,6 +169,17 @@ pub struct Measurement {
     pub seconds: Vec<Second>,
 }
 
+/// A limit that was to be kept (`--slo`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SloResult {
+    /// As it was written: `p99<50ms`.
+    pub slo: String,
+    /// What was measured, in microseconds, as a share or per second; absent where there was nothing to measure.
+    pub value: Option<f64>,
+    /// It was kept.
+    pub met: bool,
+}
+
 /// The JSON document of `rungwise load`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadReport {
@@ -180,6 +191,9 @@ pub struct LoadReport {
     /// What was measured.
     #[serde(flatten)]
     pub measurement: Measurement,
+    /// The limits of `--slo`; absent where none was given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slo: Vec<SloResult>,
 }
 
 /// The part of a load generator's report that is stored with the capture of the machine it loaded.

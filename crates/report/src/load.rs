@@ -1,7 +1,7 @@
 //! One measurement of a workload as blocks: the rate, what was lost, latency counted from both
 //! starts, the run second by second, and whether the generator may be believed.
 
-use rungwise_model::load::{Http, LoadReport, Measurement, Quantiles};
+use rungwise_model::load::{Http, LoadReport, Measurement, Quantiles, SloResult};
 
 use crate::block::{
     Block, Cell, Chart, Column, Dots, Mark, Plot, Point, Series, Table, Tile, Tone, Verdict,
@@ -21,6 +21,10 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
                 .to_owned(),
         });
         blocks.push(Block::List(m.client.reasons.clone()));
+    }
+    if !report.slo.is_empty() {
+        blocks.push(section("slo", "Limits"));
+        blocks.push(Block::Facts(report.slo.iter().map(limit).collect()));
     }
     blocks.push(section("latency", "Latency"));
     if m.received == 0 {
@@ -53,6 +57,22 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
         blocks.push(Block::Code(vec![words.join(" ")]));
     }
     blocks
+}
+
+/// A limit, and what was measured.
+fn limit(slo: &SloResult) -> (String, String) {
+    let share = slo.slo.starts_with("loss") || slo.slo.starts_with("errors");
+    let value = slo.value.map_or(ABSENT.to_owned(), |value| {
+        if slo.slo.starts_with("rate") {
+            numbers::rate(value)
+        } else if share {
+            lost_share(value)
+        } else {
+            numbers::micros(value)
+        }
+    });
+    let word = if slo.met { "✓ kept" } else { "✗ missed" };
+    (slo.slo.clone(), format!("{word}: {value}"))
 }
 
 fn of_http(http: &Http) -> Vec<(String, String)> {

@@ -1,5 +1,7 @@
 //! Drives a service and measures it. What the numbers mean is written in `docs/load.md`.
 
+mod slo;
+
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::net::{SocketAddr, UdpSocket};
@@ -14,7 +16,7 @@ use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings,
 use rungwise_load::parameters::{Contradiction, Length, Load, Probe, Site};
 use rungwise_load::{Error, Parameters};
 use rungwise_model::kernel::{Answer, Endpoint, Question};
-use rungwise_model::load::{LoadReport, Second};
+use rungwise_model::load::{LoadReport, Second, SloResult};
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::{Exit, units};
 use rungwise_stats::histogram::{self, Entry};
@@ -22,6 +24,8 @@ use rungwise_stats::histogram::{self, Entry};
 use crate::documents::Document as _;
 use crate::problem::Problem;
 use crate::{Invocation, values};
+
+pub use slo::Slo;
 
 /// A run without `--for` or `--count` ends after this.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(10);
@@ -65,6 +69,10 @@ pub struct Run {
     /// the target's socket.
     #[arg(long, value_name = "PID,...", value_delimiter = ',', global = true)]
     pub server_pid: Vec<u32>,
+    /// Limits that the measurement must keep, as in `p99<50ms,errors<0.1%,rate>5k/s`; exits with 1 if one is missed. Latency is that from the
+    /// intended start.
+    #[arg(long, value_name = "LIMIT,...", value_delimiter = ',', global = true)]
+    pub slo: Vec<Slo>,
     /// Number the run's requests from this seed [default: random].
     #[arg(long, value_name = "N", global = true)]
     pub seed: Option<u64>,
@@ -156,7 +164,7 @@ fn measure(
         }
     };
     judge(&mut completed, cpu.as_ref(), &server, Reach::of(&sources));
-    Ok(measured(target, completed, started, invocation))
+    Ok(measured(target, completed, args, started, invocation))
 }
 
 /// Where the server is, as far as its CPU time goes.
@@ -243,9 +251,11 @@ fn judge(
 fn measured(
     target: SocketAddr,
     completed: Completed,
+    args: &Run,
     started: String,
     invocation: &Invocation<'_>,
 ) -> Measured {
+    let slo: Vec<SloResult> = args.slo.iter().map(|slo| slo.judge(&completed)).collect();
     let seconds = completed.measurement.window_s;
     let entry = |name: &str, histogram| Entry {
         name: name.to_owned(),
@@ -259,15 +269,19 @@ fn measured(
             entry("uncorrected", completed.uncorrected),
         ],
     );
-    let exit = if completed.measurement.client.certified {
+    // A generator that spoiled the numbers has shown neither that a limit is kept nor that it is missed.
+    let exit = if !completed.measurement.client.certified {
+        Exit::Inconclusive
+    } else if slo.iter().all(|one| one.met) {
         Exit::Done
     } else {
-        Exit::Inconclusive
+        Exit::Failed
     };
     let report = LoadReport {
         envelope: invocation.envelope(LoadReport::KIND, started, exit),
         target: target.to_string(),
         measurement: completed.measurement,
+        slo,
     };
     Measured { report, latency }
 }

@@ -274,6 +274,7 @@ fn tcp_info(value: &[u8]) -> Option<TcpInfo> {
         segs_in: word(140),
         data_segs_in: word(152),
         notsent_bytes: word(144),
+        min_rtt: word(148),
         busy_time: long(168),
         rwnd_limited: long(176),
         sndbuf_limited: long(184),

@@ -76,6 +76,7 @@ keys! { NET;
     TCP_RETRANS_BYTES_SHARE = "tcp.retrans_bytes_share", Fraction, Connection, "Retransmitted bytes as a share of bytes sent";
     TCP_RETRANS_SHARE = "tcp.retrans_share", Fraction, Host, "Retransmitted segments as a share of all segments sent";
     TCP_RTT = "tcp.rtt", Seconds, Connection, "Smoothed round-trip time";
+    TCP_RTT_MIN = "tcp.rtt_min", Seconds, Connection, "Shortest round-trip time of the last minutes";
     TCP_RWND_LIMITED = "tcp.rwnd_limited", Fraction, Connection, "Share of its busy time in which the peer's window was closed";
     TCP_RESETS_SENT = "tcp.resets_sent", PerSecond, Host, "Resets sent (OutRsts): for connections that a program aborts, and for segments to a port at which no process listens";
     TCP_SEGMENTS_DROPPED = "tcp.segments_dropped", PerSecond, Host, "Segments dropped at a socket: bad, backlog or receive buffer full, window closed, no memory";

@@ -8,7 +8,7 @@ keys! { PROCESS;
     DEPENDENCY_CONNECTING = "dependency.connecting", Count, Process, "Connection attempts of the process that stayed unanswered from one sample to the next";
     DEPENDENCY_CONNECTING_TO = "dependency.connecting_to", Text, Process, "Destination of most of them";
     DEPENDENCY_ONE_WAY = "dependency.one_way", Count, Process, "Connections to that server on which the process sent data repeatedly and received none";
-    DEPENDENCY_POOL = "dependency.pool", Count, Process, "Connections of the process to a server, all of which had a request open at once in some samples";
+    DEPENDENCY_POOL = "dependency.pool", Count, Process, "Requests that the process may have open to a server at once: its connections, all of which were in use in some samples";
     DEPENDENCY_POOL_FULL = "dependency.pool_full", Fraction, Process, "Share of the samples in which all of these connections had a request open";
     DEPENDENCY_POOL_OF = "dependency.pool_of", Text, Process, "That server";
     DEPENDENCY_POOL_QUEUE = "dependency.pool_queue", Count, Process, "Open client requests that were not passed on to any server, mean of these samples";

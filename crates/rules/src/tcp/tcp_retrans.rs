@@ -72,7 +72,7 @@ const SLOW: Threshold = Threshold {
 };
 
 const NEAR: Threshold = Threshold {
-    name: "median round trip of a local network, seconds",
+    name: "shortest round trip of a local network, median of the connections, seconds",
     value: 0.010,
     origin: "own guess: 1000 km of fibre",
 };
@@ -108,6 +108,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_RETRANS_BYTES_SHARE,
         &keys::TCP_RETRANS_SHARE,
         &keys::TCP_RTT,
+        &keys::TCP_RTT_MIN,
         &keys::TCP_SYN_RETRANS_SHARE,
         &keys::TCP_TIMEOUTS,
         &keys::TCP_ZERO_WINDOW_PROBES,
@@ -180,7 +181,11 @@ fn judge(evidence: &Evidence) -> Judgement {
     let round_trips = evidence.each(&keys::TCP_RTT).unwrap_or_default();
     let round_trips: Vec<f64> = round_trips.iter().map(|(_, trip)| trip.value).collect();
     let round_trip = median(&round_trips);
-    let far = round_trip.is_some_and(|median| median > NEAR.value);
+    // Where acknowledgements are lost, the mean round trip is long on the shortest path.
+    let shortest = evidence.each(&keys::TCP_RTT_MIN).unwrap_or_default();
+    let shortest: Vec<f64> = shortest.iter().map(|(_, trip)| trip.value).collect();
+    let path = median(&shortest).or(round_trip);
+    let far = path.is_some_and(|median| median > NEAR.value);
     let mut sentence = format!("{share} of the TCP segments were sent again");
     if timeouts.value > 0.0 {
         let _ = write!(sentence, ", {} after a timeout", say::rate(timeouts.value));

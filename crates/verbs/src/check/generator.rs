@@ -303,6 +303,7 @@ mod tests {
                 exit: Exit::Done,
             },
             target: "127.0.0.1:9000".to_owned(),
+            slo: Vec::new(),
             measurement,
         };
         serde_json::to_vec(&report).unwrap()

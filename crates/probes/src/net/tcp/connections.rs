@@ -544,6 +544,7 @@ impl Told<'_, '_> {
         let Some(info) = self.last().info else {
             for key in [
                 &keys::TCP_RTT,
+                &keys::TCP_RTT_MIN,
                 &keys::TCP_CWND,
                 &keys::TCP_CWND_FULL,
                 &keys::TCP_SND_WND,
@@ -565,6 +566,20 @@ impl Told<'_, '_> {
             self.number(&keys::TCP_RTT, f64::from(info.rtt) / 1e6, line.clone());
         } else {
             self.absent(&keys::TCP_RTT, "no round-trip time has been measured yet");
+        }
+        match info.min_rtt {
+            Some(least) if least < u32::MAX => {
+                let line = format!("minrtt:{:.3}", f64::from(least) / 1e3);
+                self.number(&keys::TCP_RTT_MIN, f64::from(least) / 1e6, line);
+            }
+            Some(_) => self.absent(
+                &keys::TCP_RTT_MIN,
+                "no round-trip time has been measured yet",
+            ),
+            None => self.absent(
+                &keys::TCP_RTT_MIN,
+                "this kernel or capture does not report it",
+            ),
         }
         self.number(&keys::TCP_CWND, f64::from(info.snd_cwnd), line.clone());
         let wnd = info.snd_wnd.map_or(-1.0, f64::from);

@@ -77,6 +77,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::TCP_RECVQ_SHARE,
         &keys::TCP_RETRANS_BYTES_SHARE,
         &keys::TCP_RTT,
+        &keys::TCP_RTT_MIN,
         &keys::TCP_RWND_LIMITED,
         &keys::TCP_SENDQ,
         &keys::TCP_SENDQ_SHARE,
