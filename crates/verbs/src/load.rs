@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::live::Live;
+use rungwise_host::process::family;
 use rungwise_host::{Host, clock, files, machine};
 use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings, certify};
 use rungwise_load::parameters::{Contradiction, Length, Load, Probe, Site};
@@ -65,7 +66,7 @@ pub struct Run {
     /// Warm-up: load before the measured window.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, global = true)]
     pub warmup: Duration,
-    /// The server's processes, if they run here: their CPU time then does not count as foreign load. Default: found by
+    /// The server's processes, if they run here: the CPU time of these and their children then does not count as foreign load. Default: found by
     /// the target's socket.
     #[arg(long, value_name = "PID,...", value_delimiter = ',', global = true)]
     pub server_pid: Vec<u32>,
@@ -122,10 +123,7 @@ fn measure(
     };
     let mut sources = vec![CpuSource::own(Owner::Client)];
     if let Server::Here(pids) = &server {
-        sources.extend(
-            pids.iter()
-                .map(|pid| CpuSource::process(Owner::Service, *pid)),
-        );
+        sources.push(families(pids.clone()));
     }
     // A missing process is reported before the load, not after it.
     CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
@@ -165,6 +163,19 @@ fn measure(
     };
     judge(&mut completed, cpu.as_ref(), &server, Reach::of(&sources));
     Ok(measured(target, completed, args, started, invocation))
+}
+
+/// These processes and their children: the one that listens often has others that serve, as nginx has.
+fn families(pids: Vec<u32>) -> CpuSource {
+    let numbers: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let what = format!("process {}", numbers.join(", "));
+    CpuSource::processes(Owner::Service, what, move || {
+        let mut all = BTreeSet::new();
+        for pid in &pids {
+            all.extend(family(*pid)?);
+        }
+        Ok(all.into_iter().collect())
+    })
 }
 
 /// Where the server is, as far as its CPU time goes.
