@@ -25,7 +25,7 @@ pub enum Error {
     /// The process may not open that many files.
     #[error(
         "cannot open {needed} sockets: this process may have {limit} files open; \
-         use fewer --sockets or --threads, or raise the limit (ulimit -n)"
+         use fewer --sockets, --connections or --threads, or raise the limit (ulimit -n)"
     )]
     FileLimit {
         /// Descriptors needed.
@@ -113,6 +113,6 @@ fn no_reply(refused: u64, send_errors: u64) -> &'static str {
         ": the kernel did not send (no route, no free port, a firewall rule, or the datagram exceeds the MTU); \
          check the route and the size"
     } else {
-        "; check address and port, a firewall on the path, and that the server answers this request"
+        "; check address and port, a firewall on the path, that the server answers this request, and within --timeout"
     }
 }

@@ -131,11 +131,11 @@ pub struct Http {
     pub statuses: BTreeMap<String, u64>,
     /// Bytes received in the window, heads and bodies.
     pub received_bytes: u64,
-    /// Connections that were opened, including those before the window.
+    /// Connections that were established, including those before the window.
     pub connections: u64,
     /// Time to establish a connection; all zero if none was established.
     pub connect_us: Quantiles,
-    /// Time from the send to the first byte of the response.
+    /// Time from the send to the first byte of the response, or of an interim one (1xx).
     pub first_byte_us: Quantiles,
 }
 

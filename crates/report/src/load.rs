@@ -79,25 +79,27 @@ fn of_http(http: &Http) -> Vec<(String, String)> {
     let statuses = http.statuses.iter();
     let statuses = statuses.map(|(status, count)| format!("{status}: {}", numbers::count(*count)));
     let time = |q: &Quantiles| {
+        if q.max <= 0.0 {
+            return ABSENT.to_owned();
+        }
         let [p50, p99, max] = [q.p50, q.p99, q.max].map(numbers::micros);
         format!("p50 {p50}, p99 {p99}, max {max}")
-    };
-    let connected = if http.connect_us.max > 0.0 {
-        time(&http.connect_us)
-    } else {
-        ABSENT.to_owned()
     };
     vec![
         (
             "Responses by status".to_owned(),
-            statuses.collect::<Vec<_>>().join(", "),
+            if http.statuses.is_empty() {
+                ABSENT.to_owned()
+            } else {
+                statuses.collect::<Vec<_>>().join(", ")
+            },
         ),
         ("Received".to_owned(), numbers::bytes(http.received_bytes)),
         (
             "Connections opened".to_owned(),
             numbers::count(http.connections),
         ),
-        ("Time to connect".to_owned(), connected),
+        ("Time to connect".to_owned(), time(&http.connect_us)),
         ("Time to first byte".to_owned(), time(&http.first_byte_us)),
     ]
 }

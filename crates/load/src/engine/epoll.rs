@@ -53,7 +53,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, socket, index, interest)
     }
 
-    /// Reports `socket` again if it still has something to read.
+    /// Reports `socket` again if it is ready now.
     pub(crate) fn rearm(&self, socket: RawFd, index: usize, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, socket, index, interest)
     }

@@ -141,6 +141,11 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// The run was stopped; for what takes its time before the run begins.
+    pub(crate) fn stopped(&self) -> bool {
+        self.shared.stopped()
+    }
+
     /// When [`Ledger::tick`] is to be called next.
     #[inline]
     pub(crate) fn next_tick(&self) -> u64 {
@@ -347,6 +352,10 @@ impl<'a> Ledger<'a> {
     pub(crate) fn rejected(&mut self, intended: u64, now: u64) {
         self.lost(intended, now);
         self.tally.all_received += 1;
+        self.tally.last_reply = now;
+        if self.window.spans(now) {
+            self.tally.worked += 1;
+        }
     }
 
     /// Closes a round.

@@ -116,8 +116,8 @@ pub struct Completed {
     pub uncorrected: Histogram,
     /// CPU seconds of the generator's threads within the window.
     pub client_cpu_s: f64,
-    /// Replies in time that came within the window, whenever they were asked for, and whether they count or not: what its CPU
-    /// time was spent on.
+    /// Replies in time that came within the window, whenever they were asked for, and whether they count, are answers, or not: what its
+    /// CPU time was spent on.
     pub arrived: u64,
     /// Requests of the window that were answered in time with an error instead of an answer.
     pub wrong: u64,

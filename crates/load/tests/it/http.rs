@@ -354,6 +354,88 @@ fn connections_that_the_server_closes_between_requests_are_opened_again() {
     assert!(server.accepted.load(Ordering::Relaxed) >= 30);
 }
 
+/// A server that answers `most` requests, then closes everything, its port too.
+fn serve_until(most: u64) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server {
+        address: listener.local_addr().unwrap(),
+        asked: Arc::default(),
+        accepted: Arc::default(),
+    };
+    let asked = server.asked.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            if asked.load(Ordering::Relaxed) >= most {
+                return;
+            }
+            let asked = asked.clone();
+            std::thread::spawn(move || answer(stream.unwrap(), &asked, dies));
+        }
+    });
+    server
+}
+
+fn dies(number: u64, body: &[u8], stream: &mut TcpStream) -> bool {
+    number < 200 && ok(number, body, stream)
+}
+
+#[test]
+fn a_server_that_dies_under_load_leaves_each_request_counted_once() {
+    for loop_of in [&["--rate", "1000/s"][..], &[]] {
+        let server = serve_until(200);
+        let words = [
+            &["--connections", "4", "--threads", "1", "--timeout", "200ms"],
+            loop_of,
+        ]
+        .concat();
+        let completed = drive(&server, &words, Stop::After(Duration::from_secs(1))).unwrap();
+        let m = &completed.measurement;
+        assert_eq!(m.received, 200, "{loop_of:?} {:?}", m.errors);
+        assert!(m.lost > 10, "{loop_of:?} {:?}", m.errors);
+        assert_eq!(m.sent, m.received + m.lost, "{loop_of:?} {:?}", m.errors);
+        assert!(
+            m.errors.contains_key("refused"),
+            "{loop_of:?} {:?}",
+            m.errors
+        );
+    }
+}
+
+#[test]
+fn an_answer_to_half_a_request_counts_and_its_connection_is_not_used_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server {
+        address: listener.local_addr().unwrap(),
+        asked: Arc::default(),
+        accepted: Arc::default(),
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            say(
+                &mut stream,
+                "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n",
+            );
+            // It stays open for a moment, unread: what is left of the body must not be followed by a request.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let body = format!("text:{}", "x".repeat(8 << 20));
+    let words = [
+        "--connections",
+        "1",
+        "--body",
+        &body,
+        "--expect",
+        "status=413",
+    ];
+    let completed = drive(&server, &words, Stop::Count(20)).unwrap();
+    let m = &completed.measurement;
+    assert_eq!((m.sent, m.received), (20, 20), "{:?}", m.errors);
+    assert_eq!(m.http.as_ref().unwrap().connections, 20);
+}
+
 #[test]
 fn a_closed_port_is_an_error_before_the_load_and_in_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

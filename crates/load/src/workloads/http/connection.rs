@@ -4,6 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd as _, RawFd};
 
+use memchr::memmem::Finder;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::response::Response;
@@ -27,10 +28,48 @@ pub(super) struct Connection {
     stream: Option<TcpStream>,
     /// When it began to be opened, as long as it is not established.
     pub(super) opening: Option<u64>,
+    /// A response has come on it since it was opened.
+    pub(super) served: bool,
     pub(super) request: Option<Request>,
     pub(super) response: Response,
-    /// The body so far, where a text is expected in it.
-    pub(super) body: Vec<u8>,
+    pub(super) search: Search,
+}
+
+/// Whether a text is in a body that comes in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    pub(super) found: bool,
+    /// The end of what has come, one byte shorter than the text.
+    tail: Vec<u8>,
+}
+
+impl Search {
+    /// For the next body.
+    pub(super) fn reset(&mut self) {
+        self.found = false;
+        self.tail.clear();
+    }
+
+    /// Looks at the next piece.
+    pub(super) fn take(&mut self, finder: &Finder<'_>, piece: &[u8]) {
+        let overlap = finder.needle().len() - 1;
+        if self.found || finder.find(piece).is_some() {
+            self.found = true;
+            return;
+        }
+        // What begins in an earlier piece ends in the first bytes of this one, at the latest.
+        let before = self.tail.len();
+        self.tail
+            .extend_from_slice(&piece[..piece.len().min(overlap)]);
+        self.found = before > 0 && finder.find(&self.tail).is_some();
+        if piece.len() >= overlap {
+            self.tail.clear();
+            self.tail.extend_from_slice(&piece[piece.len() - overlap..]);
+        } else {
+            let surplus = self.tail.len().saturating_sub(overlap);
+            self.tail.drain(..surplus);
+        }
+    }
 }
 
 impl Connection {
@@ -38,9 +77,10 @@ impl Connection {
         Self {
             stream: None,
             opening: None,
+            served: false,
             request: None,
             response: Response::new(to_head),
-            body: Vec::new(),
+            search: Search::default(),
         }
     }
 
@@ -55,12 +95,8 @@ impl Connection {
     /// Begins to establish it at `now`; the socket to be watched.
     pub(super) fn open(&mut self, target: SocketAddr, now: u64) -> io::Result<RawFd> {
         self.close();
-        let socket = Socket::new(
-            Domain::for_address(target),
-            Type::STREAM,
-            Some(Protocol::TCP),
-        )?;
-        socket.set_nonblocking(true)?;
+        let kind = Type::from(libc::SOCK_STREAM | libc::SOCK_NONBLOCK);
+        let socket = Socket::new(Domain::for_address(target), kind, Some(Protocol::TCP))?;
         // A request leaves at once, though the last response is not yet acknowledged.
         socket.set_tcp_nodelay(true)?;
         match socket.connect(&target.into()) {
@@ -69,6 +105,7 @@ impl Connection {
             _ => {}
         }
         self.opening = Some(now);
+        self.served = false;
         Ok(self.stream.insert(socket.into()).as_raw_fd())
     }
 
@@ -113,5 +150,27 @@ impl Connection {
     pub(super) fn close(&mut self) {
         self.stream = None;
         self.opening = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_wherever_pieces_end() {
+        let body = b"aaab aab ok";
+        for text in ["aab ok", "aaab", "k", "aab aab", "b a", "no", "okay"] {
+            let finder = Finder::new(text);
+            let expected = finder.find(body).is_some();
+            for size in 1..=body.len() {
+                let mut search = Search::default();
+                body.chunks(size)
+                    .for_each(|piece| search.take(&finder, piece));
+                assert_eq!(search.found, expected, "{text} in pieces of {size}");
+                search.reset();
+                assert!(!search.found);
+            }
+        }
     }
 }

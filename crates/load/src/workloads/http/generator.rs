@@ -1,16 +1,18 @@
 //! One generator thread: it sends requests, waits for all of its connections together, and reads responses.
 //!
 //! The clock is read once after each piece of a response and once before each request. Nothing here allocates per
-//! request, unless a response's head comes in pieces or a text is expected in its body.
+//! request, unless a response's head comes in pieces.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
+
+use memchr::memmem::Finder;
 
 use super::connection::{Connection, Request};
 use super::response::Progress;
 use super::{Counts, Workload};
 use crate::Error;
-use crate::clock::{SECOND, now_ns, sleep_until};
+use crate::clock::{SECOND, now_ns};
 use crate::engine::{Driver, Epoll, Interest, Ledger, Tally, Window};
 
 /// Gaps shorter than this are polled through: a sleep and the wake-up from it cost about as much CPU.
@@ -23,10 +25,8 @@ const READS: usize = 16;
 const AT_ONCE: usize = 64;
 /// How long such a connection may take at least: a lost SYN is repeated after one and three seconds.
 const CONNECT_NS: u64 = 5 * SECOND;
-/// How often responses are looked for while another load has its turn.
-const DRAIN_NS: u64 = 50_000;
-/// Bytes of a body in which an expected text is looked for; what comes later is not looked at.
-const LOOKED_AT: usize = 1 << 20;
+/// How often the flag to stop is looked at meanwhile.
+const LOOK_NS: u64 = 20_000_000;
 
 /// What is counted beside sent, received and lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(crate) struct Generator<'a> {
     /// Connections without a request, in an open loop.
     idle: VecDeque<usize>,
     epoll: Epoll,
+    /// Finds the text that is expected in a body.
+    finder: Option<Finder<'a>>,
     buffer: Vec<u8>,
     counts: Counts,
     /// A due request found no free connection, and the backlog has not been worked off since.
@@ -87,7 +89,7 @@ impl<'a> Generator<'a> {
             thread,
             step: "watch the connections",
             error,
-            remedy: "use fewer --connections, or raise fs.epoll.max_user_watches",
+            remedy: "use fewer --threads, or raise the limit of open files (ulimit -n)",
         })?;
         let mut this = Self {
             workload,
@@ -97,6 +99,7 @@ impl<'a> Generator<'a> {
                 .collect(),
             idle: (0..number).collect(),
             epoll,
+            finder: workload.expect.body.as_ref().map(Finder::new),
             buffer: vec![0; BUFFER],
             counts: Counts::new(),
             starved: false,
@@ -111,13 +114,16 @@ impl<'a> Generator<'a> {
     fn connect_all(&mut self) -> Result<(), Error> {
         let target = self.workload.target;
         let refuse = |error: io::Error| Error::Socket {
-            step: "connect",
+            step: "open a connection",
             target,
             source_ip: None,
             remedy: match error.kind() {
                 ErrorKind::ConnectionRefused => "start the server, or correct the port",
                 ErrorKind::AddrNotAvailable => {
                     "use fewer --connections, or widen net.ipv4.ip_local_port_range"
+                }
+                ErrorKind::StorageFull => {
+                    "use fewer --connections, or raise fs.epoll.max_user_watches"
                 }
                 _ => {
                     "check the route to the target, a firewall on the path, and the server's backlog"
@@ -126,25 +132,24 @@ impl<'a> Generator<'a> {
             error,
         };
         let patience = CONNECT_NS.max(self.ledger.timeout);
-        let mut next = 0;
-        let mut waiting = 0;
+        let at_once = (AT_ONCE / self.workload.threads).max(1);
+        let (mut next, mut waiting) = (0, 0);
         while next < self.connections.len() || waiting > 0 {
-            let now = now_ns();
-            while waiting < AT_ONCE && next < self.connections.len() {
-                self.open(next, now).map_err(refuse)?;
+            if self.ledger.stopped() {
+                return Err(refuse(ErrorKind::Interrupted.into()));
+            }
+            // One at a time, so that the time to connect is not that of the others.
+            let more = next < self.connections.len() && waiting < at_once;
+            if more {
+                self.open(next, now_ns()).map_err(refuse)?;
                 next += 1;
                 waiting += 1;
             }
-            let ready = self.epoll.wait(patience / 100);
+            let ready = self.epoll.wait(if more { 0 } else { LOOK_NS });
             for n in 0..ready {
                 let at = self.epoll.ready(n);
-                let connection = &mut self.connections[at];
-                let Some(began) = connection.opening else {
-                    continue;
-                };
-                if connection.is_established().map_err(refuse)? {
-                    connection.opening = None;
-                    self.counts.connect.record(now_ns() - began);
+                if let Some(took) = self.established(at, now_ns()).map_err(refuse)? {
+                    self.counts.connect.record(took);
                     waiting -= 1;
                 }
             }
@@ -156,11 +161,24 @@ impl<'a> Generator<'a> {
         Ok(())
     }
 
+    /// Notes whether a connection that is being opened is established at `now`; how long that took, ns.
+    fn established(&mut self, at: usize, now: u64) -> io::Result<Option<u64>> {
+        let connection = &mut self.connections[at];
+        let Some(began) = connection.opening else {
+            return Ok(None);
+        };
+        if !connection.is_established()? {
+            return Ok(None);
+        }
+        connection.opening = None;
+        self.counts.opened += 1;
+        Ok(Some(now - began))
+    }
+
     /// Begins to establish a connection.
     fn open(&mut self, at: usize, now: u64) -> io::Result<()> {
         let connection = &mut self.connections[at];
         let socket = connection.open(self.workload.target, now)?;
-        self.counts.opened += 1;
         let watched = self.epoll.watch(socket, at, Interest::Stream);
         if watched.is_err() {
             connection.close();
@@ -182,16 +200,13 @@ impl<'a> Generator<'a> {
             if !self.ledger.sending && self.ledger.open == 0 {
                 break;
             }
-            if let Some(wake) = self.ledger.rest(now) {
-                self.rest(now, wake);
-                continue;
-            }
-            let wait = match self.ledger.due() {
-                Some((due, _)) if self.ledger.sending && !self.starved => {
-                    self.ledger.next_tick().min(due).saturating_sub(now)
-                }
-                _ => self.ledger.next_tick().saturating_sub(now),
+            // While another load has its turn, responses still come; the tick at its end sends anew.
+            let next = match (self.ledger.rest(now), self.ledger.due()) {
+                (Some(wake), _) => wake,
+                (None, Some((due, _))) if self.ledger.sending && !self.starved => due,
+                _ => u64::MAX,
             };
+            let wait = next.min(self.ledger.next_tick()).saturating_sub(now);
             let wait = if wait < SPIN_NS { 0 } else { wait };
             let ready = self.serve(wait);
             if wait == 0 && !progressed && ready == 0 && self.ledger.window.has(now) {
@@ -207,22 +222,9 @@ impl<'a> Generator<'a> {
         let ready = self.epoll.wait(ns);
         for n in 0..ready {
             let (at, has_ended) = (self.epoll.ready(n), self.epoll.has_ended(n));
-            self.turn_to(at, has_ended);
+            self.serve_one(at, has_ended);
         }
         ready
-    }
-
-    /// Takes the responses that are still under way while another load has its turn, and sleeps until `wake`; the tick at its
-    /// end sends anew.
-    fn rest(&mut self, now: u64, wake: u64) {
-        let waits = self.connections.iter().all(|one| one.request.is_none());
-        let wake = wake.min(self.ledger.next_tick());
-        sleep_until(if waits {
-            wake
-        } else {
-            wake.min(now + DRAIN_NS)
-        });
-        self.serve(0);
     }
 
     /// What is not needed per request. True if the thread must leave.
@@ -262,7 +264,8 @@ impl<'a> Generator<'a> {
     fn send_due(&mut self, start: u64) -> bool {
         let mut now = start;
         let mut progressed = false;
-        loop {
+        // Each connection once: where none can be opened, timeouts and flags must still be looked at.
+        for _ in 0..self.connections.len() {
             let due = self.ledger.due();
             let Some((due, _)) = due.filter(|_| now < self.ledger.window.end) else {
                 self.ledger.end_sending(now);
@@ -282,6 +285,7 @@ impl<'a> Generator<'a> {
             self.send(at, due, now);
             progressed = true;
         }
+        progressed
     }
 
     /// Begins a request on a connection without one.
@@ -296,7 +300,7 @@ impl<'a> Generator<'a> {
             written: 0,
         });
         connection.response.reset();
-        connection.body.clear();
+        connection.search.reset();
         if connection.opening.is_some() {
             return;
         }
@@ -313,37 +317,33 @@ impl<'a> Generator<'a> {
 
     /// Serves a connection that is ready; `has_ended`: the other side sends nothing more.
     #[inline]
-    fn turn_to(&mut self, at: usize, has_ended: bool) {
-        let connection = &mut self.connections[at];
-        if let Some(began) = connection.opening {
-            match connection.is_established() {
-                Ok(true) => {
-                    connection.opening = None;
-                    let now = now_ns();
-                    if self.ledger.window.has(now) {
-                        self.counts.connect.record(now - began);
-                    }
-                }
-                Ok(false) => return,
-                Err(error) => return self.not_connected(at, &error, now_ns()),
+    fn serve_one(&mut self, at: usize, has_ended: bool) {
+        if self.connections[at].opening.is_some() {
+            let now = now_ns();
+            match self.established(at, now) {
+                Ok(Some(took)) if self.ledger.window.has(now) => self.counts.connect.record(took),
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => return self.not_connected(at, &error, now),
             }
         }
-        let connection = &mut self.connections[at];
-        if connection.write(&self.workload.request).is_err() {
-            return self.fail(at, Failure::Reset, now_ns());
-        }
+        // A server that refuses a long body answers before it ends the connection: that answer can still be read.
+        let is_broken = self.connections[at].write(&self.workload.request).is_err();
         for _ in 0..READS {
             match self.connections[at].read(&mut self.buffer) {
                 Ok(0) => return self.ended(at, now_ns()),
                 Ok(length) => {
                     let served = self.absorb(at, length, has_ended);
                     // Fewer than there is room for: the kernel found nothing more.
-                    if !served || length < BUFFER && !has_ended {
+                    if !served || length < BUFFER && !has_ended && !is_broken {
                         return;
                     }
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock && !is_broken => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) if self.connections[at].request.is_none() => {
+                    return self.lost_idle(at, now_ns());
+                }
                 Err(_) => return self.fail(at, Failure::Reset, now_ns()),
             }
         }
@@ -360,7 +360,7 @@ impl<'a> Generator<'a> {
         let Self {
             connections,
             buffer,
-            workload,
+            finder,
             counts,
             ledger,
             ..
@@ -370,19 +370,17 @@ impl<'a> Generator<'a> {
             counts.bytes += length as u64;
         }
         let Some(request) = &mut connection.request else {
-            // Nobody asked: a server that says why it closes, as with 408.
+            // Data on an idle connection, such as a 408 before the server closes it.
             self.lost_idle(at, now);
             return false;
         };
         if request.first_byte == 0 {
             request.first_byte = now;
         }
-        let looks = workload.expect.body.is_some();
-        let body = &mut connection.body;
-        let progress = connection.response.feed(&buffer[..length], &mut |bytes| {
-            if looks {
-                let room = LOOKED_AT.saturating_sub(body.len());
-                body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let search = &mut connection.search;
+        let progress = connection.response.feed(&buffer[..length], &mut |piece| {
+            if let Some(finder) = finder {
+                search.take(finder, piece);
             }
         });
         match progress {
@@ -416,8 +414,14 @@ impl<'a> Generator<'a> {
         let Some(request) = connection.request.take() else {
             return true;
         };
+        connection.served = true;
         let status = connection.response.status();
-        let keeps = self.workload.keepalive && !has_ended && connection.response.keeps_connection();
+        // What is left of a request would be taken for the next one.
+        let is_sent = request.written == self.workload.request.len();
+        let keeps = self.workload.keepalive
+            && !has_ended
+            && is_sent
+            && connection.response.keeps_connection();
         let (least, most) = self.workload.expect.status;
         let failure = if now - request.sent > self.ledger.timeout {
             Some(Failure::Timeout)
@@ -429,14 +433,7 @@ impl<'a> Generator<'a> {
                 _ => Failure::OtherStatus,
             })
         } else {
-            let contains =
-                |text: &String| memchr::memmem::find(&connection.body, text.as_bytes()).is_some();
-            let lacks = self
-                .workload
-                .expect
-                .body
-                .as_ref()
-                .is_some_and(|text| !contains(text));
+            let lacks = self.finder.is_some() && !connection.search.found;
             lacks.then_some(Failure::Body)
         };
         let ours = self.ledger.window.has(request.intended);
@@ -455,11 +452,7 @@ impl<'a> Generator<'a> {
             }
             Some(failure) => {
                 self.ledger.count(failure as usize, u64::from(ours));
-                if failure == Failure::Timeout {
-                    self.ledger.lost(request.intended, now);
-                } else {
-                    self.ledger.rejected(request.intended, now);
-                }
+                self.ledger.rejected(request.intended, now);
             }
         }
         if !keeps {
@@ -473,6 +466,7 @@ impl<'a> Generator<'a> {
     #[cold]
     fn not_connected(&mut self, at: usize, error: &io::Error, now: u64) {
         match error.kind() {
+            _ if self.connections[at].request.is_none() => {}
             ErrorKind::ConnectionRefused => self.ledger.refused(1, now),
             // No port or no memory for it: the request never left.
             ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory => self.ledger.not_taken(1, now),
@@ -481,24 +475,29 @@ impl<'a> Generator<'a> {
         self.fail(at, Failure::Connect, now);
     }
 
-    /// The request under way on a connection has failed, and the connection with it.
+    /// A connection has failed, and the request under way on it. In a closed loop, one that has served a response is replaced at once;
+    /// otherwise the next tick sends anew, so that a server that refuses is not asked without a pause.
     #[cold]
     fn fail(&mut self, at: usize, failure: Failure, now: u64) {
         let connection = &mut self.connections[at];
         connection.close();
-        if let Some(request) = connection.request.take() {
-            let ours = self.ledger.window.has(request.intended);
-            self.ledger.count(failure as usize, u64::from(ours));
-            if request.first_byte == 0 {
-                self.ledger.lost(request.intended, now);
-            } else {
-                self.ledger.rejected(request.intended, now);
-            }
+        let served = std::mem::take(&mut connection.served);
+        let Some(request) = connection.request.take() else {
+            // Idle, and known as such: its next request opens it.
+            return;
+        };
+        let ours = self.ledger.window.has(request.intended);
+        self.ledger.count(failure as usize, u64::from(ours));
+        if request.first_byte == 0 {
+            self.ledger.lost(request.intended, now);
+        } else {
+            self.ledger.rejected(request.intended, now);
         }
         if self.ledger.schedule.is_some() {
             self.idle.push_back(at);
+        } else if served {
+            self.refill(at, now);
         }
-        // In a closed loop the next tick sends anew: a server that refuses is not asked without a pause.
     }
 
     /// A connection is free for the next request.
@@ -511,13 +510,15 @@ impl<'a> Generator<'a> {
         self.reopen(at, now);
     }
 
-    /// The other side has closed a connection without a request.
+    /// The other side has closed a connection without a request. One that closes before it has served anything would close the
+    /// next as soon, without a pause: that is opened when it is needed.
     #[cold]
     fn lost_idle(&mut self, at: usize, now: u64) {
+        let served = self.connections[at].served;
         self.connections[at].close();
         if self.ledger.schedule.is_none() {
             self.refill(at, now);
-        } else {
+        } else if served {
             self.reopen(at, now);
         }
     }

@@ -80,7 +80,7 @@ pub(crate) struct Counts {
     statuses: Vec<u64>,
     /// Bytes received in the window.
     bytes: u64,
-    /// Connections opened before and during the window.
+    /// Connections established before and during the window.
     opened: u64,
     /// Times to establish them, ns.
     connect: Histogram,

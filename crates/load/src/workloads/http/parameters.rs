@@ -112,6 +112,9 @@ impl Parameters {
                 lines.push(format!("Content-Type: {}", self.media_type()));
             }
             lines.push(format!("Content-Length: {}", body.len()));
+        } else if matches!(method, "POST" | "PUT" | "PATCH") {
+            // Some servers refuse these without one (RFC 9110, section 8.6).
+            lines.push("Content-Length: 0".to_owned());
         }
         if self.no_keepalive {
             lines.push("Connection: close".to_owned());

@@ -216,7 +216,8 @@ impl Response {
                 _ => {}
             }
         }
-        self.keeps = !closes && (version >= 1 || stays);
+        // Chunks are no part of HTTP/1.0: what comes after them cannot be trusted (RFC 9112, section 6.1).
+        self.keeps = !closes && (version >= 1 || stays && transfer.is_none());
         self.state = if self.to_head || matches!(self.status, 204 | 304) {
             State::Done
         } else if let Some(transfer) = transfer {

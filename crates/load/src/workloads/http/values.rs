@@ -190,6 +190,11 @@ impl FromStr for Expect {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut expect = Self::default();
+        let conditions = text.split("body~").next().unwrap_or_default();
+        if text.is_empty() || conditions.matches("status=").count() > 1 {
+            let write = "write one status, as in status=2xx, and body~TEXT last";
+            return Err(format!("cannot read '{text}' as an expectation; {write}"));
+        }
         let mut rest = text;
         while !rest.is_empty() {
             if let Some(body) = rest.strip_prefix("body~") {
@@ -356,6 +361,8 @@ mod tests {
             "code=200",
             "body~",
             "status=655xx",
+            "",
+            "status=200,status=500",
         ] {
             assert!(read(bad).is_err(), "{bad}");
         }
