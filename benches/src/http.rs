@@ -74,7 +74,7 @@ fn sides(
     for round in 0..rounds {
         eprintln!("http: round {} of {rounds}", round + 1);
         for step in 0..SIDES {
-            // A different one starts each round, so that a drift of the machine favours nobody.
+            // A different one starts each round, so that a drift of the machine favours none of them.
             let at = (step + round) % SIDES;
             let side = &mut all[at];
             if let Some((_, more)) = OURS.get(at) {

@@ -174,6 +174,8 @@ pub struct Measurement {
 pub struct SloResult {
     /// As it was written: `p99<50ms`.
     pub slo: String,
+    /// What it limits: `rate`, `loss`, `errors`, or a quantile of the latency such as `p99`.
+    pub metric: String,
     /// What was measured, in microseconds, as a share or per second; absent where there was nothing to measure.
     pub value: Option<f64>,
     /// It was kept.

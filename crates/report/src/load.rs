@@ -61,16 +61,12 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
 
 /// A limit, and what was measured.
 fn limit(slo: &SloResult) -> (String, String) {
-    let share = slo.slo.starts_with("loss") || slo.slo.starts_with("errors");
-    let value = slo.value.map_or(ABSENT.to_owned(), |value| {
-        if slo.slo.starts_with("rate") {
-            numbers::rate(value)
-        } else if share {
-            lost_share(value)
-        } else {
-            numbers::micros(value)
-        }
-    });
+    let written = match slo.metric.as_str() {
+        "rate" => numbers::rate,
+        "loss" | "errors" => lost_share,
+        _ => numbers::micros,
+    };
+    let value = slo.value.map_or(ABSENT.to_owned(), written);
     let word = if slo.met { "✓ kept" } else { "✗ missed" };
     (slo.slo.clone(), format!("{word}: {value}"))
 }

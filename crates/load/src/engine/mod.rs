@@ -15,6 +15,7 @@ mod tally;
 mod thread;
 mod turns;
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -71,6 +72,19 @@ pub enum Arrival {
         /// Requests per second at its end.
         to_per_s: f64,
     },
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("closed loop"),
+            Self::Constant { per_s } => write!(f, "open loop at {per_s:.0}/s"),
+            Self::Ramp {
+                from_per_s,
+                to_per_s,
+            } => write!(f, "open loop from {from_per_s:.0}/s to {to_per_s:.0}/s"),
+        }
+    }
 }
 
 /// When the measured window ends.

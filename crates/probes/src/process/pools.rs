@@ -188,7 +188,7 @@ fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<Full> {
             .collect();
         let fits = |socket: &&TcpSocket| {
             if courses.seen(socket) >= KEPT {
-                // One that nobody uses is not in the way.
+                // An unused connection does not matter where the number of open requests is the limit.
                 limit.is_some() && !courses.moves(socket) || courses.exchanges(socket)
             } else {
                 limit.is_some()

@@ -11,6 +11,7 @@ use rungwise_model::units;
 /// A limit on one metric of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slo {
+    name: &'static str,
     metric: Metric,
     /// The limit in the metric's unit: microseconds, a share, requests per second.
     limit: f64,
@@ -54,7 +55,7 @@ impl FromStr for Slo {
         let at = text.find(['<', '>']).ok_or_else(write)?;
         let (name, value) = (text[..at].trim(), text[at + 1..].trim());
         let found = NAMES.iter().find(|(known, _)| *known == name);
-        let (_, metric) = *found.ok_or_else(write)?;
+        let (name, metric) = *found.ok_or_else(write)?;
         // A rate that must not be reached, or a latency that must, is a slip.
         if (metric == Metric::Rate) != text[at..].starts_with('>') {
             return Err(write());
@@ -68,6 +69,7 @@ impl FromStr for Slo {
         };
         let limit = limit.map_err(|error| format!("cannot read '{text}' as a limit: {error}"))?;
         Ok(Self {
+            name,
             metric,
             limit,
             text: text.to_owned(),
@@ -100,6 +102,7 @@ impl Slo {
         });
         SloResult {
             slo: self.text.clone(),
+            metric: self.name.to_owned(),
             value,
             met,
         }

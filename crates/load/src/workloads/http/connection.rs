@@ -101,7 +101,7 @@ impl Connection {
         socket.set_tcp_nodelay(true)?;
         match socket.connect(&target.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
-            // One to this machine may be established at once; epoll reports it all the same.
+            // A loopback connection may be established already; epoll reports that as well.
             _ => {}
         }
         self.opening = Some(now);

@@ -153,6 +153,9 @@ impl<'a> Generator<'a> {
                     waiting -= 1;
                 }
             }
+            if more || ready > 0 {
+                continue;
+            }
             let oldest = self.connections.iter().filter_map(|one| one.opening).min();
             if oldest.is_some_and(|began| now_ns() - began > patience) {
                 return Err(refuse(ErrorKind::TimedOut.into()));

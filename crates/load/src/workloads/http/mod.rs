@@ -132,15 +132,6 @@ impl Load for Workload {
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, ", self.words)?;
-        match self.arrival {
-            Arrival::Closed => write!(f, "closed loop")?,
-            Arrival::Constant { per_s } => write!(f, "open loop at {per_s:.0}/s")?,
-            Arrival::Ramp {
-                from_per_s,
-                to_per_s,
-            } => write!(f, "open loop from {from_per_s:.0}/s to {to_per_s:.0}/s")?,
-        }
         let keepalive = if self.keepalive {
             "kept alive"
         } else {
@@ -153,7 +144,9 @@ impl fmt::Display for Workload {
         };
         write!(
             f,
-            " on {} connections, {keepalive}, {} threads {pinned}, an answer has {}, timeout {} ms",
+            "{}, {} on {} connections, {keepalive}, {} threads {pinned}, an answer has {}, timeout {} ms",
+            self.words,
+            self.arrival,
             self.connections,
             self.threads,
             self.expect,

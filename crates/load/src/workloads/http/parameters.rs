@@ -89,7 +89,7 @@ impl Parameters {
         };
         let mut lines = vec![format!("{method} {} HTTP/1.1", self.url.path)];
         if !is_given("host") {
-            // A placeholder stands for the address that the service has here.
+            // `{server}` in a scenario: the service's resolved address.
             let host = if self.url.authority.contains('{') {
                 site.target.to_string()
             } else {

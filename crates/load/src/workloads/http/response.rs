@@ -176,7 +176,7 @@ impl Response {
         let (Some(status), Some(version)) = (response.code, response.version) else {
             return Err(Malformed);
         };
-        // Of an upgrade nobody knows what follows; the other interim responses precede the one that counts.
+        // After an upgrade (101) comes another protocol; other interim responses precede the final one.
         if status == 101 || status < 100 {
             return Err(Malformed);
         }

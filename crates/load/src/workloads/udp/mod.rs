@@ -309,18 +309,13 @@ impl fmt::Display for Workload {
             Payload::Opaque(bytes) => write!(f, "a fixed payload of {} bytes", bytes.len())?,
             Payload::Dns(queries) => write!(f, "{} DNS queries in turn", queries.len())?,
         }
-        write!(f, " to {}, ", self.target)?;
-        match self.arrival {
-            Arrival::Closed => write!(
+        write!(f, " to {}, {}", self.target, self.arrival)?;
+        if self.arrival == Arrival::Closed {
+            write!(
                 f,
-                "closed loop of {} threads x {} sockets x {} outstanding",
+                " of {} threads x {} sockets x {} outstanding",
                 self.threads, self.sockets, self.depth
-            )?,
-            Arrival::Constant { per_s } => write!(f, "open loop at {per_s:.0}/s")?,
-            Arrival::Ramp {
-                from_per_s,
-                to_per_s,
-            } => write!(f, "open loop from {from_per_s:.0}/s to {to_per_s:.0}/s")?,
+            )?;
         }
         let by = match &self.af_xdp {
             Some(at) => format!("by AF_XDP on {}, ", at.device),
