@@ -72,6 +72,15 @@ impl Schedule {
         }
     }
 
+    /// The same threads and timeout at a constant rate, or in a closed loop.
+    pub(crate) fn paced(&self, rate: Option<Rate>) -> Self {
+        Self {
+            rate,
+            ramp: None,
+            ..self.clone()
+        }
+    }
+
     /// This schedule at `site`, for `length`.
     pub fn plan(&self, site: &Site<'_>, length: &Length) -> Plan {
         Plan {
@@ -232,6 +241,9 @@ pub trait Driven {
     fn files(&self) -> Vec<&str> {
         Vec::new()
     }
+
+    /// The same traffic at a constant rate, or in a closed loop.
+    fn paced(&self, rate: Option<Rate>) -> Box<dyn Driven>;
 
     /// Reads the files and makes the requests.
     fn prepare(&self, site: &Site<'_>) -> Result<Box<dyn Load>, Error>;

@@ -196,6 +196,60 @@ pub struct LoadReport {
     /// The limits of `--slo`; absent where none was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slo: Vec<SloResult>,
+    /// The search for the highest rate (`--find-limit`). The measurement is then the last one at that rate, or the one at the lowest rate where
+    /// none kept the limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitSearch>,
+}
+
+/// A search for the highest rate at which the limits are kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitSearch {
+    /// Highest rate at which a run kept all limits, and a second run as well; absent if there was none.
+    pub rate_per_s: Option<f64>,
+    /// Lowest rate above it at which a limit was missed; absent if none was.
+    pub missed_per_s: Option<f64>,
+    /// Rate in a closed loop, from which the steps were derived.
+    pub closed_per_s: f64,
+    /// The rate that is needed (`--rate`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_per_s: Option<f64>,
+    /// Why the search ended before its end; absent if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// The runs, in their order.
+    pub steps: Vec<LimitStep>,
+}
+
+/// One open-loop run of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitStep {
+    /// Offered rate.
+    pub offered_per_s: f64,
+    /// Replies per second.
+    pub achieved_per_s: f64,
+    /// Share of the requests without an answer, or with an error for an answer.
+    pub errors: f64,
+    /// Latency from the intended start, microseconds.
+    pub latency_us: Quantiles,
+    /// CPU time of the server as a fraction of the CPUs it may use; absent if its processes are unknown.
+    pub server_busy: Option<f64>,
+    /// What the run showed.
+    pub outcome: StepOutcome,
+    /// Which limits were missed, or why the run shows nothing.
+    pub reasons: Vec<String>,
+}
+
+/// What one run of a search showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepOutcome {
+    /// All limits were kept, and the service kept up with the rate.
+    Kept,
+    /// A limit was missed, or the service did not keep up.
+    Missed,
+    /// Nothing: the generator does not certify the run.
+    NotCertified,
 }
 
 /// The part of a load generator's report that is stored with the capture of the machine it loaded.

@@ -1,7 +1,9 @@
 //! One measurement of a workload as blocks: the rate, what was lost, latency counted from both
 //! starts, the run second by second, and whether the generator may be believed.
 
-use rungwise_model::load::{Http, LoadReport, Measurement, Quantiles, SloResult};
+use rungwise_model::load::{
+    Http, LimitSearch, LimitStep, LoadReport, Measurement, Quantiles, SloResult, StepOutcome,
+};
 
 use crate::block::{
     Block, Cell, Chart, Column, Dots, Mark, Plot, Point, Series, Table, Tile, Tone, Verdict,
@@ -21,6 +23,11 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
                 .to_owned(),
         });
         blocks.push(Block::List(m.client.reasons.clone()));
+    }
+    if let Some(search) = &report.limit {
+        blocks.push(section("limit", "Search for the highest rate"));
+        blocks.push(Block::Prose(found(search)));
+        blocks.push(Block::Table(steps(search)));
     }
     if !report.slo.is_empty() {
         blocks.push(section("slo", "Limits"));
@@ -69,6 +76,94 @@ fn limit(slo: &SloResult) -> (String, String) {
     let value = slo.value.map_or(ABSENT.to_owned(), written);
     let word = if slo.met { "✓ kept" } else { "✗ missed" };
     (slo.slo.clone(), format!("{word}: {value}"))
+}
+
+/// What a search found, and what ended it.
+fn found(search: &LimitSearch) -> String {
+    let rate = numbers::rate;
+    let missed_by = |per_s: f64| {
+        let missed =
+            |step: &&LimitStep| step.offered_per_s == per_s && step.outcome == StepOutcome::Missed;
+        let step = search.steps.iter().rfind(missed);
+        step.map_or(String::new(), |step| step.reasons.join("; "))
+    };
+    let mut sentences = vec![match (search.rate_per_s, search.missed_per_s) {
+        (Some(kept), Some(missed)) => format!(
+            "All limits were kept at {}, twice. At {} this was missed, twice: {}.",
+            rate(kept),
+            rate(missed),
+            missed_by(missed)
+        ),
+        (Some(kept), None) => format!("All limits were kept at {}, twice.", rate(kept)),
+        (None, Some(missed)) => format!(
+            "No rate kept all limits twice. At {} this was missed, twice: {}.",
+            rate(missed),
+            missed_by(missed)
+        ),
+        (None, None) => "No rate kept all limits twice.".to_owned(),
+    }];
+    if let Some(ended) = &search.ended {
+        sentences.push(format!("The search went no further: {ended}."));
+    }
+    sentences.push(format!(
+        "In a closed loop the service answered {}.",
+        rate(search.closed_per_s)
+    ));
+    if let (Some(needed), Some(kept)) = (search.needed_per_s, search.rate_per_s) {
+        let headroom = kept / needed - 1.0;
+        sentences.push(if headroom >= 0.0 {
+            format!(
+                "That is {} more than the {} needed.",
+                numbers::share(headroom),
+                rate(needed)
+            )
+        } else {
+            format!(
+                "That is {} less than the {} needed.",
+                numbers::share(-headroom),
+                rate(needed)
+            )
+        });
+    }
+    sentences.join(" ")
+}
+
+/// The runs of a search, by rate.
+fn steps(search: &LimitSearch) -> Table {
+    let mut steps: Vec<&LimitStep> = search.steps.iter().collect();
+    steps.sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
+    let row = |step: &&LimitStep| {
+        let (word, tone) = match step.outcome {
+            StepOutcome::Kept => ("✓ kept", Tone::Good),
+            StepOutcome::Missed => ("✗ missed", Tone::Bad),
+            StepOutcome::NotCertified => ("not certified", Tone::Plain),
+        };
+        let latency = |us: f64| Cell::number(Some(us), numbers::micros);
+        vec![
+            Cell::number(Some(step.offered_per_s), numbers::rate),
+            Cell::number(Some(step.achieved_per_s), numbers::rate),
+            latency(step.latency_us.p50),
+            latency(step.latency_us.p99),
+            latency(step.latency_us.max),
+            Cell::number(Some(step.errors), lost_share),
+            Cell::number(step.server_busy, numbers::share),
+            Cell::text(word).tone(tone).note(step.reasons.join("; ")),
+        ]
+    };
+    Table {
+        caption: "Each run in an open loop, with latency from the intended start.".to_owned(),
+        columns: vec![
+            Column::number("Offered", "offered_per_s"),
+            Column::number("Answered", "achieved_per_s"),
+            Column::number("p50", "p50_us"),
+            Column::number("p99", "p99_us"),
+            Column::number("max", "max_us"),
+            Column::number("Errors", "errors"),
+            Column::number("Server CPU", "server_busy"),
+            Column::words("Limits", "outcome"),
+        ],
+        rows: steps.iter().map(row).collect(),
+    }
 }
 
 fn of_http(http: &Http) -> Vec<(String, String)> {
@@ -136,7 +231,14 @@ fn section(id: &'static str, title: &str) -> Block {
 
 fn verdict(report: &LoadReport) -> Verdict {
     let m = &report.measurement;
-    let mark = if m.client.certified {
+    let ended = (report.limit.as_ref()).is_some_and(|search| search.ended.is_some());
+    let mark = if ended {
+        Mark {
+            symbol: "?",
+            word: "inconclusive",
+            tone: Tone::Doubt,
+        }
+    } else if m.client.certified {
         Mark {
             symbol: "✓",
             word: "certified",
@@ -164,7 +266,13 @@ fn verdict(report: &LoadReport) -> Verdict {
     } else {
         String::new()
     };
-    let sentence = format!("{} answered {answered}{lost}{tail}", report.target);
+    let limit = (report.limit.as_ref()).map(|search| match search.rate_per_s {
+        Some(rate) if ended => format!("; the limit is at least {}", numbers::rate(rate)),
+        Some(rate) => format!("; the limit is {}", numbers::rate(rate)),
+        None => "; no limit was found".to_owned(),
+    });
+    let limit = limit.unwrap_or_default();
+    let sentence = format!("{} answered {answered}{lost}{tail}{limit}", report.target);
     Verdict {
         mark,
         sentence,

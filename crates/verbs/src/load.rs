@@ -1,5 +1,6 @@
 //! Drives a service and measures it. What the numbers mean is written in `docs/load.md`.
 
+mod limit;
 mod slo;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use anyhow::Context as _;
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::live::Live;
 use rungwise_host::process::family;
+use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, files, machine};
 use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings, certify};
 use rungwise_load::parameters::{Contradiction, Length, Load, Probe, Site};
@@ -74,6 +76,10 @@ pub struct Run {
     /// intended start.
     #[arg(long, value_name = "LIMIT,...", value_delimiter = ',', global = true)]
     pub slo: Vec<Slo>,
+    /// Find the highest rate at which the limits of --slo are kept: open-loop runs of --for each [default: 5s] at rising rates, then by bisection.
+    /// --rate is then the rate that is needed: a lower limit exits with 1.
+    #[arg(long, conflicts_with = "count", global = true)]
+    pub find_limit: bool,
     /// Number the run's requests from this seed [default: random].
     #[arg(long, value_name = "N", global = true)]
     pub seed: Option<u64>,
@@ -102,32 +108,12 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Mea
         device: None,
         read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
     };
-    let load = driven.prepare(&site).map_err(problem)?;
-    measure(&*load, target, run, invocation)
-}
-
-fn measure(
-    load: &dyn Load,
-    target: SocketAddr,
-    args: &Run,
-    invocation: &Invocation<'_>,
-) -> anyhow::Result<Measured> {
-    let length = args.length();
-    let interrupt = invocation.interrupt()?;
-    let started = clock::utc_now();
-
-    let server = match (&args.server_pid[..], is_local(target)) {
-        ([], false) => Server::Elsewhere,
-        ([], true) => Server::holding(&Live, target, &load.probe()),
-        (named, _) => Server::Here(named.to_vec()),
-    };
-    let mut sources = vec![CpuSource::own(Owner::Client)];
-    if let Server::Here(pids) = &server {
-        sources.push(families(pids.clone()));
+    if run.find_limit {
+        return limit::find(driven, &site, run, invocation);
     }
-    // A missing process is reported before the load, not after it.
-    CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
-    let meter = EdgeMeter::new(&sources);
+    let load = driven.prepare(&site).map_err(problem)?;
+    let session = Session::open(&*load, target, run, invocation)?;
+    let length = run.length(DEFAULT_WINDOW);
     if let Stop::After(window) = length.stop
         && window > EXPLAINED
     {
@@ -136,33 +122,115 @@ fn measure(
             units::written(window)
         ));
     }
-    let mut each_second = |second: &Second| invocation.observer.second(second);
-    let ended = load.run(
-        &length,
-        &Hooks {
-            thread_start: &|_| Ok(()),
-            window: &|edge| match edge {
-                Edge::Began => meter.open(),
-                Edge::Ended => meter.close(),
-            },
-            interrupted: &interrupt.flag(),
-            turns: None,
-        },
-        &mut each_second,
-    );
-    let mut completed = match ended {
-        Ok(completed) => completed,
-        Err(error) => return Err(problem(error)),
+    let completed = session.measure(&*load, &length)?;
+    let slo: Vec<SloResult> = run.slo.iter().map(|slo| slo.judge(&completed)).collect();
+    // A generator that spoiled the numbers has shown neither that a limit is kept nor that it is missed.
+    let exit = if !completed.measurement.client.certified {
+        Exit::Inconclusive
+    } else if slo.iter().all(|one| one.met) {
+        Exit::Done
+    } else {
+        Exit::Failed
     };
-    let cpu = match meter.window() {
-        Ok(cpu) => cpu,
-        Err(error) => {
-            invocation.say(&format!("rungwise: foreign CPU is unknown: {error}"));
-            None
+    Ok(session.document(completed, slo, exit))
+}
+
+/// One target, loaded once or several times.
+struct Session<'a> {
+    target: SocketAddr,
+    server: Server,
+    sources: Vec<CpuSource>,
+    interrupt: Interrupt,
+    started: String,
+    invocation: &'a Invocation<'a>,
+}
+
+impl<'a> Session<'a> {
+    /// Finds the server's processes, if they run here.
+    fn open(
+        load: &dyn Load,
+        target: SocketAddr,
+        args: &Run,
+        invocation: &'a Invocation<'a>,
+    ) -> anyhow::Result<Self> {
+        let interrupt = invocation.interrupt()?;
+        let started = clock::utc_now();
+        let server = match (&args.server_pid[..], is_local(target)) {
+            ([], false) => Server::Elsewhere,
+            ([], true) => Server::holding(&Live, target, &load.probe()),
+            (named, _) => Server::Here(named.to_vec()),
+        };
+        let mut sources = vec![CpuSource::own(Owner::Client)];
+        if let Server::Here(pids) = &server {
+            sources.push(families(pids.clone()));
         }
-    };
-    judge(&mut completed, cpu.as_ref(), &server, Reach::of(&sources));
-    Ok(measured(target, completed, args, started, invocation))
+        // A missing process is reported before the load, not after it.
+        CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
+        Ok(Self {
+            target,
+            server,
+            sources,
+            interrupt,
+            started,
+            invocation,
+        })
+    }
+
+    /// Drives `load` once and judges the generator.
+    fn measure(&self, load: &dyn Load, length: &Length) -> anyhow::Result<Completed> {
+        let meter = EdgeMeter::new(&self.sources);
+        let mut each_second = |second: &Second| self.invocation.observer.second(second);
+        let ended = load.run(
+            length,
+            &Hooks {
+                thread_start: &|_| Ok(()),
+                window: &|edge| match edge {
+                    Edge::Began => meter.open(),
+                    Edge::Ended => meter.close(),
+                },
+                interrupted: &self.interrupt.flag(),
+                turns: None,
+            },
+            &mut each_second,
+        );
+        let mut completed = ended.map_err(problem)?;
+        let cpu = match meter.window() {
+            Ok(cpu) => cpu,
+            Err(error) => {
+                let line = format!("rungwise: foreign CPU is unknown: {error}");
+                self.invocation.say(&line);
+                None
+            }
+        };
+        let reach = Reach::of(&self.sources);
+        judge(&mut completed, cpu.as_ref(), &self.server, reach);
+        Ok(completed)
+    }
+
+    /// The document of a run that was measured in this session.
+    fn document(self, completed: Completed, slo: Vec<SloResult>, exit: Exit) -> Measured {
+        let seconds = completed.measurement.window_s;
+        let entry = |name: &str, histogram| Entry {
+            name: name.to_owned(),
+            histogram,
+            seconds,
+        };
+        let latency = histogram::log(
+            "latency in nanoseconds, corrected from the intended start, uncorrected from the send",
+            &[
+                entry("corrected", completed.corrected),
+                entry("uncorrected", completed.uncorrected),
+            ],
+        );
+        let report = LoadReport {
+            envelope: (self.invocation).envelope(LoadReport::KIND, self.started, exit),
+            target: self.target.to_string(),
+            measurement: completed.measurement,
+            slo,
+            limit: None,
+        };
+        Measured { report, latency }
+    }
 }
 
 /// These processes and their children: the one that listens often has others that serve, as nginx has.
@@ -259,51 +327,14 @@ fn judge(
     certify(completed, &around);
 }
 
-fn measured(
-    target: SocketAddr,
-    completed: Completed,
-    args: &Run,
-    started: String,
-    invocation: &Invocation<'_>,
-) -> Measured {
-    let slo: Vec<SloResult> = args.slo.iter().map(|slo| slo.judge(&completed)).collect();
-    let seconds = completed.measurement.window_s;
-    let entry = |name: &str, histogram| Entry {
-        name: name.to_owned(),
-        histogram,
-        seconds,
-    };
-    let latency = histogram::log(
-        "latency in nanoseconds, corrected from the intended start, uncorrected from the send",
-        &[
-            entry("corrected", completed.corrected),
-            entry("uncorrected", completed.uncorrected),
-        ],
-    );
-    // A generator that spoiled the numbers has shown neither that a limit is kept nor that it is missed.
-    let exit = if !completed.measurement.client.certified {
-        Exit::Inconclusive
-    } else if slo.iter().all(|one| one.met) {
-        Exit::Done
-    } else {
-        Exit::Failed
-    };
-    let report = LoadReport {
-        envelope: invocation.envelope(LoadReport::KIND, started, exit),
-        target: target.to_string(),
-        measurement: completed.measurement,
-        slo,
-    };
-    Measured { report, latency }
-}
-
 impl Run {
-    fn length(&self) -> Length {
+    /// `window` where neither a time nor a count is given.
+    fn length(&self, window: Duration) -> Length {
         Length {
             warmup: self.warmup,
             stop: match self.count {
                 Some(count) => Stop::Count(count),
-                None => Stop::After(self.duration.unwrap_or(DEFAULT_WINDOW)),
+                None => Stop::After(self.duration.unwrap_or(window)),
             },
             // A fresh hasher's keys are the random numbers that std gives away.
             seed: self

@@ -30,6 +30,7 @@ fn a_measurement_fits_the_schema_of_its_document() {
         target: server.address.to_string(),
         measurement: completed.measurement,
         slo: Vec::new(),
+        limit: None,
     };
     let schema = serde_json::to_value(schemars::schema_for!(LoadReport)).unwrap();
     let document = serde_json::to_value(&report).unwrap();

@@ -1,6 +1,9 @@
 //! `load http` and `tune` with `kind = "http"` on a real nginx.
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rungwise_host::process::{Launch, Ready, Service};
@@ -14,7 +17,7 @@ use crate::tune::climbed;
 fn nginx(bench: &Bench) -> (Service, String, PathBuf) {
     let at = bench.path("nginx");
     std::fs::create_dir(&at).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap();
     drop(port);
     let (file, log) = (at.join("nginx.conf"), at.join("access.log"));
@@ -117,6 +120,104 @@ fn a_load_of_a_real_web_server_counts_what_its_access_log_counts() {
     }
     for row in ["Responses by status", "200: ", "Time to first byte"] {
         assert!(page.stdout.contains(row), "{}", page.stdout);
+    }
+}
+
+/// A server that answers one request after the other, with 4 ms for each: 250/s at most.
+fn one_after_the_other() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let counter = Arc::new(Mutex::new(()));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, counter) = (stream.unwrap(), Arc::clone(&counter));
+            std::thread::spawn(move || {
+                let mut head = [0; 4096];
+                // The generator sends a request at once, and waits for its response.
+                while stream.read(&mut head).is_ok_and(|read| read > 0) {
+                    let turn = counter.lock().unwrap();
+                    std::thread::sleep(Duration::from_millis(4));
+                    drop(turn);
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn the_limit_of_a_service_is_the_rate_at_which_it_no_longer_keeps_up() {
+    let bench = Bench::new();
+    let url = format!("http://{}/", one_after_the_other());
+    // The server is in this process, whose other tests would count as its load.
+    let pid = std::process::id().to_string();
+    let words = [
+        "load",
+        "http",
+        &url,
+        "--find-limit",
+        "--slo",
+        "p99<100ms",
+        "--for",
+        "600ms",
+        "--warmup",
+        "200ms",
+        "--connections",
+        "16",
+        "--server-pid",
+        &pid,
+        "--no-keep",
+    ];
+    let search = |more: &[&str]| bench.run(&[&words, more].concat());
+    let ended = search(&["--format", "json"]);
+    let report: Value = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
+    let limit = &report["limit"];
+    let steps = limit["steps"].as_array().unwrap();
+    let outcomes = |outcome: &str, above: f64| {
+        let mut found = steps.iter();
+        found.any(|step| step["outcome"] == outcome && step["offered_per_s"].as_f64() > Some(above))
+    };
+    assert!(
+        !outcomes("kept", 251.0),
+        "250/s is all it can do: {limit:#}"
+    );
+    let reasons = limit["steps"].to_string();
+    match ended.code {
+        Some(0) => {
+            let rate = limit["rate_per_s"].as_f64().unwrap();
+            let missed = limit["missed_per_s"].as_f64().unwrap();
+            assert!(
+                50.0 < rate && rate < missed && missed / rate < 1.06,
+                "{limit:#}"
+            );
+            assert_eq!(
+                report["offered_per_s"].as_f64().unwrap().round(),
+                rate.round()
+            );
+            assert!(reasons.contains("does not keep up") || reasons.contains("p99<100ms: "));
+        }
+        // On a machine that is not quiet it says so.
+        Some(3) => assert!(
+            limit["ended"]
+                .as_str()
+                .unwrap()
+                .contains("could not be measured"),
+            "{limit:#}"
+        ),
+        code => panic!("{code:?}: {}", ended.stderr),
+    }
+    let page = search(&["--rate", "240/s"]);
+    for row in ["Search for the highest rate", "Offered"] {
+        assert!(page.stdout.contains(row), "{}", page.stdout);
+    }
+    for (more, said) in [
+        (&["--ramp", "1/s..9/s"][..], "remove --ramp"),
+        (&["--slo", "rate>5/s"], "--rate"),
+    ] {
+        let refused = search(more);
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
     }
 }
 

@@ -304,6 +304,7 @@ mod tests {
             },
             target: "127.0.0.1:9000".to_owned(),
             slo: Vec::new(),
+            limit: None,
             measurement,
         };
         serde_json::to_vec(&report).unwrap()

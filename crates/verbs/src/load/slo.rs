@@ -84,6 +84,16 @@ impl fmt::Display for Slo {
 }
 
 impl Slo {
+    /// It limits the rate.
+    pub(super) fn is_of_rate(&self) -> bool {
+        self.metric == Metric::Rate
+    }
+
+    /// It limits the requests without a good answer.
+    pub(super) fn is_of_errors(&self) -> bool {
+        matches!(self.metric, Metric::Loss | Metric::Errors)
+    }
+
     /// Whether a run kept it. A latency that nothing has is not kept.
     pub fn judge(&self, completed: &Completed) -> SloResult {
         let m = &completed.measurement;

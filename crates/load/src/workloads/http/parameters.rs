@@ -9,6 +9,7 @@ use super::Workload;
 use super::values::{Expect, Header, Method, Url};
 use crate::Error;
 use crate::parameters::{Contradiction, Driven, Length, Load, Schedule, Site, Traffic};
+use crate::values::Rate;
 
 /// HTTP/1.1 requests with one response each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -186,6 +187,14 @@ impl Driven for Parameters {
         body.filter(|body| !body.starts_with(TEXT))
             .into_iter()
             .collect()
+    }
+
+    fn paced(&self, rate: Option<Rate>) -> Box<dyn Driven> {
+        let schedule = self.schedule.paced(rate);
+        Box::new(Self {
+            schedule,
+            ..self.clone()
+        })
     }
 
     fn prepare(&self, site: &Site<'_>) -> Result<Box<dyn Load>, Error> {

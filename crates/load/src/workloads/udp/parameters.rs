@@ -11,7 +11,7 @@ use crate::Error;
 use crate::dns::{self, Query};
 use crate::engine::Arrival;
 use crate::parameters::{Contradiction, Driven, Length, Load, Schedule, Site, Traffic};
-use crate::values::{Size, XdpPlace};
+use crate::values::{Rate, Size, XdpPlace};
 
 /// Default size of a request.
 const SIZE: Size = Size(100);
@@ -202,6 +202,14 @@ impl Driven for Parameters {
         let payload = self.payload.as_deref();
         let payload = payload.filter(|payload| !payload.starts_with("hex:"));
         payload.into_iter().chain(self.dns.as_deref()).collect()
+    }
+
+    fn paced(&self, rate: Option<Rate>) -> Box<dyn Driven> {
+        let schedule = self.schedule.paced(rate);
+        Box::new(Self {
+            schedule,
+            ..self.clone()
+        })
     }
 
     fn prepare(&self, site: &Site<'_>) -> Result<Box<dyn Load>, Error> {
