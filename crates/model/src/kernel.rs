@@ -566,6 +566,10 @@ pub struct Events {
     /// that did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<BTreeMap<u32, u64>>,
+    /// Calls of connect(2) that failed with EAGAIN, by process: the accept queue of a Unix socket was full
+    /// (`syscalls:sys_exit_connect`); absent from captures that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turned_away: Option<BTreeMap<u32, u64>>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
 }

@@ -1,5 +1,5 @@
-//! Kernel events of the window: dropped packets, and for a part of it lock contention, system calls and CPU
-//! migrations.
+//! Kernel events of the window: dropped packets, and for a part of it lock contention, system calls, CPU
+//! migrations, and connections that a full queue of a Unix socket turned away.
 //!
 //! Each event is counted exactly on each CPU. Where details are needed as well (the stack of a contended lock, the
 //! reason for a drop), a second event takes samples at a bounded rate, and their shares are applied to the exact
@@ -30,6 +30,7 @@ use crate::{symbols, tracefs};
 const CONTENTION: &str = "lock:contention_begin";
 const DROP: &str = "skb:kfree_skb";
 const SYSCALL: &str = "raw_syscalls:sys_enter";
+const CONNECT: &str = "syscalls:sys_exit_connect";
 /// As perf-stat(1) calls it; counted by the scheduler itself, without a tracepoint.
 const MIGRATION: &str = "cpu-migrations";
 
@@ -41,6 +42,8 @@ const EVERY: Duration = Duration::from_millis(100);
 const ENOUGH: u64 = 100_000;
 /// Stacks of contended locks kept; the rest goes into one.
 const MOST_STACKS: usize = 500;
+/// What connect(2) returns where the accept queue of a Unix socket is full: EAGAIN. Other families do not, but without a route.
+const FULL: u64 = (-libc::EAGAIN as i64) as u64;
 /// Key for counts that are not broken down.
 const OTHERS: &str = "[others]";
 
@@ -69,7 +72,7 @@ impl Counter {
     /// counted, with the reason; the others are counted.
     pub fn start(longest: Duration) -> Result<Self> {
         let mut refused = BTreeMap::new();
-        let mut formats = tracefs::formats(&[CONTENTION, DROP, SYSCALL]);
+        let mut formats = tracefs::formats(&[CONNECT, CONTENTION, DROP, SYSCALL]);
         let cpus = perf::cpus(&Live)?;
         let mut watch = |event: &'static str, extra: Option<SampleFlag>| {
             let opened = formats
@@ -87,6 +90,10 @@ impl Counter {
         let mut contentions = watch(CONTENTION, Some(SampleFlag::CALLCHAIN));
         let drops = watch(DROP, Some(SampleFlag::RAW));
         let syscalls = watch(SYSCALL, None).map(|(watch, _)| watch);
+        let connects = watch(CONNECT, Some(SampleFlag::RAW));
+        let result = connects
+            .as_ref()
+            .and_then(|(_, format)| format.field("ret").cloned());
         let migrations = Watch::count(MIGRATION, Software::CPU_MIGRATIONS, &cpus)
             .map_err(|error| refused.insert(MIGRATION.to_owned(), error.to_string()))
             .ok();
@@ -103,6 +110,9 @@ impl Counter {
             drops: drops.map(|(watch, _)| watch),
             syscalls,
             migrations,
+            connects: connects.map(|(watch, _)| watch),
+            result,
+            turned_away: BTreeMap::new(),
             reason: format.field("reason").cloned(),
             tasks: Tasks::default(),
             stacks: Fold::default(),
@@ -191,6 +201,7 @@ impl Ended {
             syscalls: counted.syscalls,
             syscall_seconds: counted.syscall_seconds,
             migrations: Some(counted.migrations).filter(|counts| !counts.is_empty()),
+            turned_away: (!refused.contains_key(CONNECT)).then_some(counted.turned_away),
             refused,
         }
     }
@@ -283,6 +294,10 @@ struct Reader {
     drops: Option<Watch>,
     syscalls: Option<Watch>,
     migrations: Option<Watch>,
+    connects: Option<Watch>,
+    /// Where a record of a connect has its result.
+    result: Option<Field>,
+    turned_away: BTreeMap<u32, u64>,
     /// Where a record of a drop has its reason; kernels before 5.17 record none.
     reason: Option<Field>,
     tasks: Tasks,
@@ -300,6 +315,7 @@ struct Counted {
     syscalls: BTreeMap<u32, u64>,
     syscall_seconds: Option<f64>,
     migrations: BTreeMap<u32, u64>,
+    turned_away: BTreeMap<u32, u64>,
     stacks: Fold,
     reasons: BTreeMap<u64, u64>,
 }
@@ -353,6 +369,7 @@ impl Reader {
             syscalls,
             syscall_seconds,
             migrations: counts(self.migrations),
+            turned_away: self.turned_away,
             stacks: self.stacks,
             reasons: self.reasons,
         }
@@ -369,6 +386,7 @@ impl Reader {
             &mut self.contentions,
             &mut self.syscalls,
             &mut self.migrations,
+            &mut self.connects,
         ];
         others.into_iter().flatten()
     }
@@ -381,6 +399,15 @@ impl Reader {
                     let task = self.tasks.name(sample.process, sample.thread);
                     let weight = sample.period;
                     self.stacks.add(task, sample.mode, sample.chain, weight);
+                }
+            });
+        }
+        if let (Some(connects), Some(result)) = (&mut self.connects, &self.result) {
+            connects.drain(|seen| {
+                if let Seen::Sample(sample) = seen
+                    && result.value(sample.raw) == Some(FULL)
+                {
+                    *self.turned_away.entry(sample.process).or_default() += sample.period;
                 }
             });
         }

@@ -118,5 +118,6 @@ keys! { NET;
     UNIX_BACKLOG = "unix.backlog", Count, Port, "Connections that may wait at a Unix socket; one more fits";
     UNIX_FULL = "unix.full", Fraction, Port, "Share of the samples in which the accept queue was full";
     UNIX_PROCESS = "unix.process", Text, Port, "Process that listens there: name and pid";
+    UNIX_TURNED_AWAY = "unix.turned_away", PerSecond, Process, "Connections of the process that failed at once because the accept queue of a Unix socket was full (EAGAIN)";
     UNIX_WAITING = "unix.waiting", Count, Port, "Connections that waited to be accepted, mean of the samples";
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use rungwise_formats::snmp;
-use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
 use rungwise_model::kernel::{Answer, Events};
 use rungwise_model::keys;
 
@@ -24,6 +24,7 @@ const CONTENTION: &str = "lock:contention_begin";
 const DROP: &str = "skb:kfree_skb";
 const SYSCALL: &str = "raw_syscalls:sys_enter";
 const MIGRATION: &str = "cpu-migrations";
+const CONNECT: &str = "syscalls:sys_exit_connect";
 
 const SNMP: &str = "/proc/net/snmp";
 const SNMP6: &str = "/proc/net/snmp6";
@@ -51,12 +52,14 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LOCK_XMIT_CONTENTIONS,
         &keys::SYSCALL_DATAGRAMS_PER_CALL,
         &keys::SYSCALL_RATE,
+        &keys::UNIX_TURNED_AWAY,
     ],
     derive,
     doc: "\
 Tracepoints of the kernel, counted on every CPU: dropped packets in the whole window, unless there are more than \
 100,000; contended locks for at most two seconds (likewise task migrations, a software event without a tracepoint), \
-and system calls until their rate is known, because counting slows each of them by some 170 ns. Counts are exact; \
+and system calls until their rate is known, because counting slows each of them by some 170 ns. Calls of connect(2) that \
+fail with EAGAIN are counted in the same part. Counts are exact; \
 stacks of contended locks and drop reasons are sampled, at most 997 per second and CPU, and their shares are applied \
 to the count.
 
@@ -77,6 +80,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             tell_drops(events, evidence);
             tell_calls(window, events, evidence);
             tell_migrations(events, evidence);
+            tell_turned_away(events, evidence);
         }
         Ok(Answer::Events(_)) => {
             let why = Absence::because("kernel events were counted for zero seconds");
@@ -219,6 +223,25 @@ fn tell_migrations(events: &Events, evidence: &mut Evidence) {
     enter::unless_told(evidence, &[key], &none, MIGRATION);
 }
 
+fn tell_turned_away(events: &Events, evidence: &mut Evidence) {
+    let key = &keys::UNIX_TURNED_AWAY;
+    if !counted(events, CONNECT, &[key], evidence) {
+        return;
+    }
+    let Some(turned_away) = &events.turned_away else {
+        let why = Absence::because("the capture contains no failed connections");
+        return evidence.absent(&[key], &why, CONNECT);
+    };
+    for (pid, times) in turned_away {
+        let line = format!("EAGAIN {times} times in {:.2} s", events.seconds);
+        let rate = *times as f64 / events.seconds;
+        let subject = Subject::new(Kind::Process, pid);
+        evidence.number(key, subject, rate, Origin::new(CONNECT, line));
+    }
+    let none = Absence::none("no connection was turned away by a full queue");
+    enter::unless_told(evidence, &[key], &none, CONNECT);
+}
+
 /// UDP datagrams that programs received and sent per second.
 fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
     let counted = |counters: snmp::Counters<'_>, protocol: &'static str| -> BTreeMap<(), f64> {
@@ -298,6 +321,7 @@ mod tests {
             syscalls: [(0, 7500), (1, 2500)].into(),
             syscall_seconds: Some(0.5),
             migrations: Some([(0, 300), (1, 20)].into()),
+            turned_away: Some([(812, 10)].into()),
             refused: BTreeMap::new(),
         }
     }
@@ -315,6 +339,26 @@ mod tests {
                 .line
                 .starts_with("3000 in 2.00 s; most, 3000: echo;")
         );
+    }
+
+    #[test]
+    fn connections_turned_away_are_a_rate_by_process() {
+        let rate = |events| {
+            evidence_of(events)
+                .quantity(&keys::UNIX_TURNED_AWAY, &Subject::new(Kind::Process, 812))
+                .map(|rate| rate.value)
+        };
+        assert_eq!(rate(events()).unwrap(), 5.0);
+        let none = Events {
+            turned_away: Some(BTreeMap::new()),
+            ..events()
+        };
+        assert!(rate(none).unwrap_err().why.is_none);
+        let unknown = Events {
+            turned_away: None,
+            ..events()
+        };
+        assert!(!rate(unknown).unwrap_err().why.is_none);
     }
 
     #[test]
