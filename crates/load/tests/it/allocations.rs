@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use rungwise_load::engine::{Completed, Stop};
 use rungwise_load::udp::{Arrival, Edge, Hooks, Workload, run};
 use rungwise_testkit::Pair;
 
 use crate::af_xdp::{by_queues, echo_telling};
+use crate::http;
 use crate::server::{Server, reply, workload};
 
 struct Counting;
@@ -68,12 +70,13 @@ impl Marks {
     }
 }
 
-/// Runs `workload` in both kinds of loop. Between the marks nothing is allocated, however many transactions lie there;
+/// Drives a load of `threads` threads in both kinds of loop. Between the marks nothing is allocated, however many transactions lie there;
 /// a run of more than a second hands over a histogram per second and thread.
 fn nothing_is_allocated_on_the_way(
-    workload: &Workload,
     marks: &Marks,
+    threads: usize,
     enter: &(dyn Fn() -> io::Result<()> + Sync),
+    drive: &dyn Fn(Arrival, &Hooks<'_>) -> Completed,
 ) {
     let _alone = COUNTER.lock().unwrap_or_else(PoisonError::into_inner);
     for arrival in [Arrival::Closed, Arrival::Constant { per_s: 40_000.0 }] {
@@ -87,22 +90,28 @@ fn nothing_is_allocated_on_the_way(
             interrupted: &AtomicBool::new(false),
             turns: None,
         };
-        let workload = Workload {
-            arrival,
-            ..workload.clone()
-        };
         let before = COUNT.load(Ordering::Relaxed);
         let began = Instant::now();
-        let completed = run(&workload, &hooks).unwrap();
+        let completed = drive(arrival, &hooks);
         let seconds = began.elapsed().as_secs();
         assert!(completed.measurement.received > STEADY[1]);
         let [first, last] = marks.at.each_ref().map(|mark| mark.load(Ordering::Relaxed));
         assert!(first > before, "the counter counts what a thread lays out");
         assert!(
-            last - first <= 10 * seconds * workload.threads as u64,
+            last - first <= 10 * seconds * threads as u64,
             "{arrival:?}: {} allocations in 10 000 transactions, {seconds} s",
             last - first
         );
+    }
+}
+
+fn of_udp(workload: &Workload) -> impl Fn(Arrival, &Hooks<'_>) -> Completed {
+    |arrival, hooks| {
+        let workload = Workload {
+            arrival,
+            ..workload.clone()
+        };
+        run(&workload, hooks).unwrap()
     }
 }
 
@@ -115,7 +124,7 @@ fn ten_thousand_transactions_allocate_nothing() {
         reply(socket, request, from);
     });
     let workload = workload(server.address, COUNT_OF_RUN);
-    nothing_is_allocated_on_the_way(&workload, &marks, &|| Ok(()));
+    nothing_is_allocated_on_the_way(&marks, workload.threads, &|| Ok(()), &of_udp(&workload));
 }
 
 #[test]
@@ -126,5 +135,31 @@ fn nor_do_they_by_the_queues_of_a_device() {
     let server = echo_telling(&pair, move || passed.pass());
     let enter = pair.client.enter_fn();
     let workload = by_queues(server.local_addr(), COUNT_OF_RUN);
-    nothing_is_allocated_on_the_way(&workload, &marks, &enter);
+    nothing_is_allocated_on_the_way(&marks, workload.threads, &enter, &of_udp(&workload));
+}
+
+#[test]
+fn nor_do_ten_thousand_http_requests() {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let server = http::serve(move |number, body, stream| {
+        passed.pass();
+        http::ok(number, body, stream)
+    });
+    let drive = |arrival, hooks: &Hooks<'_>| {
+        let mut words = vec![
+            "--connections",
+            "16",
+            "--threads",
+            "2",
+            "--expect",
+            "body~ok",
+        ];
+        if let Arrival::Constant { .. } = arrival {
+            words.extend(["--rate", "40k/s"]);
+        }
+        let stop = Stop::Count(COUNT_OF_RUN);
+        http::drive_with(&server, &words, stop, hooks).unwrap()
+    };
+    nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
 }

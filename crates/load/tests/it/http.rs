@@ -15,14 +15,16 @@ use rungwise_load::{Error, WORKLOADS};
 /// What a server does with request `n` of all, whose body is given; false closes the connection.
 type Behaviour = fn(u64, &[u8], &mut TcpStream) -> bool;
 
-struct Server {
-    address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     /// Requests that it has read to their end.
     asked: Arc<AtomicU64>,
     accepted: Arc<AtomicU64>,
 }
 
-fn serve(behaviour: Behaviour) -> Server {
+pub(crate) fn serve(
+    behaviour: impl Fn(u64, &[u8], &mut TcpStream) -> bool + Clone + Send + 'static,
+) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Server {
         address: listener.local_addr().unwrap(),
@@ -32,7 +34,7 @@ fn serve(behaviour: Behaviour) -> Server {
     let (asked, accepted) = (server.asked.clone(), server.accepted.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (stream, asked) = (stream.unwrap(), asked.clone());
+            let (stream, asked, behaviour) = (stream.unwrap(), asked.clone(), behaviour.clone());
             accepted.fetch_add(1, Ordering::Relaxed);
             std::thread::spawn(move || answer(stream, &asked, behaviour));
         }
@@ -41,7 +43,11 @@ fn serve(behaviour: Behaviour) -> Server {
 }
 
 /// Reads requests as RFC 9112 delimits them.
-fn answer(mut stream: TcpStream, asked: &AtomicU64, behaviour: Behaviour) {
+fn answer(
+    mut stream: TcpStream,
+    asked: &AtomicU64,
+    behaviour: impl Fn(u64, &[u8], &mut TcpStream) -> bool,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
         let (mut line, mut length) = (String::new(), 0);
@@ -69,7 +75,7 @@ fn say(stream: &mut TcpStream, text: &str) -> bool {
     stream.write_all(text.as_bytes()).is_ok()
 }
 
-fn ok(_: u64, _: &[u8], stream: &mut TcpStream) -> bool {
+pub(crate) fn ok(_: u64, _: &[u8], stream: &mut TcpStream) -> bool {
     say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 }
 
@@ -83,6 +89,21 @@ fn parameters(server: &Server, words: &[&str]) -> Parameters {
 }
 
 fn drive(server: &Server, words: &[&str], stop: Stop) -> Result<Completed, Error> {
+    let hooks = Hooks {
+        thread_start: &|_| Ok(()),
+        window: &|_: Edge| {},
+        interrupted: &AtomicBool::new(false),
+        turns: None,
+    };
+    drive_with(server, words, stop, &hooks)
+}
+
+pub(crate) fn drive_with(
+    server: &Server,
+    words: &[&str],
+    stop: Stop,
+    hooks: &Hooks<'_>,
+) -> Result<Completed, Error> {
     let parameters = parameters(server, words);
     assert_eq!(parameters.contradictions(), []);
     let site = Site {
@@ -97,13 +118,7 @@ fn drive(server: &Server, words: &[&str], stop: Stop) -> Result<Completed, Error
         stop,
         seed: 1,
     };
-    let hooks = Hooks {
-        thread_start: &|_| Ok(()),
-        window: &|_: Edge| {},
-        interrupted: &AtomicBool::new(false),
-        turns: None,
-    };
-    load.run(&length, &hooks, &mut |_| {})
+    load.run(&length, hooks, &mut |_| {})
 }
 
 /// So many requests on four connections.
