@@ -367,9 +367,11 @@ pub struct ReferenceMark {
     pub sign_differs: bool,
 }
 
-/// Dots, or lines through points, on a time axis.
+/// Dots, or lines through points, on an axis of time or of something else that grows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dots {
+    /// What the horizontal axis holds: seconds since the start, where it is one of time.
+    pub along: Unit,
     /// What the values are.
     pub quantity: String,
     /// Their unit.
@@ -378,9 +380,9 @@ pub struct Dots {
     pub from_zero: bool,
     /// Values that the axis holds besides those of the dots, so that two pictures have one scale.
     pub also: Vec<f64>,
-    /// Beginning of the time axis, seconds.
+    /// Beginning of the horizontal axis, seconds or what it holds.
     pub from_s: f64,
-    /// End of the time axis, seconds.
+    /// End of the horizontal axis, likewise.
     pub until_s: f64,
     /// A script may zoom it. All such pictures of a report share one time axis.
     pub zooms: bool,
@@ -423,7 +425,7 @@ pub struct Series {
 /// One dot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Seconds since the start.
+    /// Seconds since the start, or the place on another horizontal axis.
     pub at_s: f64,
     /// The value.
     pub value: f64,

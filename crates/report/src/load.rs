@@ -27,6 +27,7 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
     if let Some(search) = &report.limit {
         blocks.push(section("limit", "Search for the highest rate"));
         blocks.push(Block::Prose(found(search)));
+        blocks.extend(curve(search));
         blocks.push(Block::Table(steps(search)));
     }
     if !report.slo.is_empty() {
@@ -87,21 +88,26 @@ fn found(search: &LimitSearch) -> String {
         let step = search.steps.iter().rfind(missed);
         step.map_or(String::new(), |step| step.reasons.join("; "))
     };
-    let mut sentences = vec![match (search.rate_per_s, search.missed_per_s) {
-        (Some(kept), Some(missed)) => format!(
-            "All limits were kept at {}, twice. At {} this was missed, twice: {}.",
-            rate(kept),
-            rate(missed),
-            missed_by(missed)
-        ),
-        (Some(kept), None) => format!("All limits were kept at {}, twice.", rate(kept)),
-        (None, Some(missed)) => format!(
-            "No rate kept all limits twice. At {} this was missed, twice: {}.",
-            rate(missed),
-            missed_by(missed)
-        ),
-        (None, None) => "No rate kept all limits twice.".to_owned(),
+    let mut sentences = vec![match search.rate_per_s {
+        Some(kept) => format!("All limits were kept at {}, twice.", rate(kept)),
+        None => "No rate kept all limits twice.".to_owned(),
     }];
+    if let (Some(needed), Some(kept)) = (search.needed_per_s, search.rate_per_s) {
+        let headroom = kept / needed - 1.0;
+        let word = if headroom >= 0.0 { "more" } else { "less" };
+        sentences.push(format!(
+            "That is {} {word} than the {} needed.",
+            numbers::share(headroom.abs()),
+            rate(needed)
+        ));
+    }
+    if let Some(missed) = search.missed_per_s {
+        sentences.push(format!(
+            "At {} this was missed, twice: {}.",
+            rate(missed),
+            missed_by(missed)
+        ));
+    }
     if let Some(ended) = &search.ended {
         sentences.push(format!("The search went no further: {ended}."));
     }
@@ -109,23 +115,74 @@ fn found(search: &LimitSearch) -> String {
         "In a closed loop the service answered {}.",
         rate(search.closed_per_s)
     ));
-    if let (Some(needed), Some(kept)) = (search.needed_per_s, search.rate_per_s) {
-        let headroom = kept / needed - 1.0;
-        sentences.push(if headroom >= 0.0 {
-            format!(
-                "That is {} more than the {} needed.",
-                numbers::share(headroom),
-                rate(needed)
-            )
-        } else {
-            format!(
-                "That is {} less than the {} needed.",
-                numbers::share(-headroom),
-                rate(needed)
-            )
-        });
-    }
     sentences.join(" ")
+}
+
+/// Latency by rate, where it was measured at two rates or more.
+fn curve(search: &LimitSearch) -> Option<Block> {
+    let shown = search.steps.iter().filter(|step| step.latency_us.max > 0.0);
+    let mut shown: Vec<&LimitStep> = shown.collect();
+    shown.sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
+    let (first, last) = (shown.first()?.offered_per_s, shown.last()?.offered_per_s);
+    if first >= last {
+        return None;
+    }
+    let series = |name: &str, square: bool, hue: usize, value: fn(&Quantiles) -> f64| Series {
+        name: name.to_owned(),
+        square,
+        joined: false,
+        hue,
+        points: shown
+            .iter()
+            .map(|step| Point {
+                at_s: step.offered_per_s,
+                value: value(&step.latency_us),
+                hollow: step.outcome == StepOutcome::NotCertified,
+            })
+            .collect(),
+    };
+    let row = |step: &LimitStep| {
+        vec![
+            Cell::number(Some(step.offered_per_s), numbers::rate),
+            Cell::number(Some(step.latency_us.p50), numbers::micros),
+            Cell::number(Some(step.latency_us.p99), numbers::micros),
+        ]
+    };
+    let title = match search.rate_per_s {
+        Some(rate) => format!("Latency by rate: limits kept up to {}", numbers::rate(rate)),
+        None => "Latency by rate".to_owned(),
+    };
+    Some(Block::Chart(Box::new(Chart {
+        id: "latency-by-rate",
+        note:
+            "Measured from the intended start of each request; hollow: the run was not certified."
+                .to_owned(),
+        data: Table {
+            caption: title.clone(),
+            columns: vec![
+                Column::number("Offered", "offered_per_s"),
+                Column::number("p50", "p50_us"),
+                Column::number("p99", "p99_us"),
+            ],
+            rows: shown.iter().map(|step| row(step)).collect(),
+        },
+        title,
+        plot: Plot::Dots(Dots {
+            along: Unit::Rate,
+            quantity: "latency by offered rate".to_owned(),
+            unit: Unit::Micros,
+            from_zero: false,
+            also: Vec::new(),
+            from_s: 0.0,
+            until_s: last,
+            zooms: false,
+            series: vec![
+                series("p50", true, 1, |latency| latency.p50),
+                series("p99", false, 2, |latency| latency.p99),
+            ],
+            spans: Vec::new(),
+        }),
+    })))
 }
 
 /// The runs of a search, by rate.
@@ -266,13 +323,16 @@ fn verdict(report: &LoadReport) -> Verdict {
     } else {
         String::new()
     };
-    let limit = (report.limit.as_ref()).map(|search| match search.rate_per_s {
-        Some(rate) if ended => format!("; the limit is at least {}", numbers::rate(rate)),
-        Some(rate) => format!("; the limit is {}", numbers::rate(rate)),
-        None => "; no limit was found".to_owned(),
-    });
-    let limit = limit.unwrap_or_default();
-    let sentence = format!("{} answered {answered}{lost}{tail}{limit}", report.target);
+    let answered = format!("{} answered {answered}{lost}{tail}", report.target);
+    let sentence = match report.limit.as_ref().map(|search| search.rate_per_s) {
+        None => answered,
+        Some(None) => format!("no limit was found; {answered}"),
+        Some(Some(limit)) => {
+            let least = if ended { "at least " } else { "" };
+            let (target, limit) = (&report.target, numbers::rate(limit));
+            format!("{target} keeps its limits up to {least}{limit}{lost}{tail}")
+        }
+    };
     Verdict {
         mark,
         sentence,
@@ -469,6 +529,7 @@ fn rate_chart(m: &Measurement) -> Block {
         },
         title,
         plot: Plot::Dots(Dots {
+            along: Unit::Seconds,
             quantity: "per second".to_owned(),
             unit: Unit::Rate,
             from_zero: true,
@@ -517,6 +578,7 @@ fn latency_chart(m: &Measurement) -> Block {
         },
         title,
         plot: Plot::Dots(Dots {
+            along: Unit::Seconds,
             quantity: "latency".to_owned(),
             unit: Unit::Micros,
             from_zero: false,

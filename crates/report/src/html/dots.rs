@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::parts::key;
 use super::time::Time;
 use crate::block::{Chart, Dots, Point, Series};
-use crate::scale::Axis;
+use crate::scale::{Axis, Unit};
 
 /// Height of the plot in pixels; the width is the window's.
 const HEIGHT: f64 = 210.0;
@@ -17,7 +17,7 @@ const DOWN: f64 = 1_000.0;
 
 pub(super) fn draw(plot: &Dots, chart: &Chart) -> Markup {
     let y = plot.axis();
-    let time = Time::new(plot.from_s, plot.until_s, &plot.spans);
+    let time = Time::new(plot.from_s, plot.until_s, plot.along, &plot.spans);
     let (from, until) = time.ends();
     let drawn = html! {
         @for series in &plot.series {
@@ -43,7 +43,7 @@ pub(super) fn draw(plot: &Dots, chart: &Chart) -> Markup {
         div.dots {
             svg class=[plot.zooms.then_some("time")] data-from=[plot.zooms.then_some(from)] data-until=[plot.zooms.then_some(until)] width="100%" height=(HEIGHT) role="img" aria-labelledby={ (chart.id) "-t " (chart.id) "-d" } {
                 title id={ (chart.id) "-t" } { (chart.title) }
-                desc id={ (chart.id) "-d" } { (plot.quantity) " over time. " (chart.note) }
+                desc id={ (chart.id) "-d" } { (plot.quantity) @if plot.along == Unit::Seconds { " over time" } ". " (chart.note) }
                 (time.spans(HEIGHT))
                 @for tick in y.ticks(0.09, 0.09) {
                     @let at = format!("{:.1}", (1.0 - tick.at) * HEIGHT);

@@ -22,7 +22,7 @@ const SPACE: f64 = 9.0;
 const DOWN: f64 = 1_000.0;
 
 pub(super) fn draw(plot: &Layers, chart: &Chart) -> Markup {
-    let time = Time::new(plot.from_s, plot.until_s, &plot.spans);
+    let time = Time::new(plot.from_s, plot.until_s, Unit::Seconds, &plot.spans);
     let (from, until) = time.ends();
     let lanes = plot.layers.len() as f64 * (WORDS + LANE + SPACE);
     let height = if plot.stacked { HEIGHT } else { lanes };

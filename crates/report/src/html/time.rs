@@ -21,11 +21,11 @@ pub(super) struct Time<'a> {
 }
 
 impl<'a> Time<'a> {
-    pub(super) fn new(from_s: f64, until_s: f64, spans: &'a [Span]) -> Self {
+    pub(super) fn new(from_s: f64, until_s: f64, along: Unit, spans: &'a [Span]) -> Self {
         Self {
             from_s,
             until_s,
-            x: Axis::between(from_s, until_s, Unit::Seconds),
+            x: Axis::between(from_s, until_s, along),
             spans,
         }
     }

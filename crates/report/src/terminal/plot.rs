@@ -6,7 +6,7 @@ use super::text::{Paint, clean, pad, shorten, width_of};
 use super::{columns, layers, map, steps};
 use crate::block::{BarGroup, Bars, Dots, Intervals, Plot, Series, Tone};
 use crate::numbers;
-use crate::scale::{Axis, ChangeScale};
+use crate::scale::{Axis, ChangeScale, Unit};
 
 /// Heights of one column of a line of dots.
 pub(super) const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -190,7 +190,12 @@ fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
         ));
     }
     let log = if y.is_log() { ", logarithmic" } else { "" };
-    let axis = time_line(plot.from_s, plot.until_s, across);
+    let axis = if plot.along == Unit::Seconds {
+        time_line(plot.from_s, plot.until_s, across)
+    } else {
+        let [from, until] = [plot.from_s, plot.until_s].map(|at| plot.along.show(at));
+        ends(&clean(&from), &clean(&until), across)
+    };
     lines.push(paint.dim(&format!(
         "{}  {axis}  {}{log}; right: range of counted values",
         " ".repeat(name_width),
@@ -210,8 +215,12 @@ pub(super) fn time_line(from_s: f64, until_s: f64, across: usize) -> String {
     } else {
         "0".to_owned()
     };
-    let until = clean(&until);
-    let room = across.saturating_sub(width_of(&from));
+    ends(&from, &clean(&until), across)
+}
+
+/// The labels at both ends of an axis.
+fn ends(from: &str, until: &str, across: usize) -> String {
+    let room = across.saturating_sub(width_of(from));
     format!("{from}{}", pad(&format!(" {until}"), room, true))
 }
 

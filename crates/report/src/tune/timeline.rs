@@ -251,6 +251,7 @@ impl Frame<'_> {
             },
             title: wanted.title,
             plot: Plot::Dots(Dots {
+                along: Unit::Seconds,
                 quantity: wanted.quantity,
                 unit: wanted.unit,
                 from_zero: wanted.from_zero,

@@ -191,9 +191,10 @@ fn line(step: &LimitStep) -> String {
         StepOutcome::NotCertified => "not certified",
     };
     let p99 = numbers::micros(step.latency_us.p99);
-    let why = match &step.reasons[..] {
-        [] => String::new(),
-        reasons => format!(" ({})", reasons.join("; ")),
+    // Why a run is not certified takes sentences; the report has them.
+    let why = match step.outcome {
+        StepOutcome::Missed => format!(" ({})", step.reasons.join("; ")),
+        _ => String::new(),
     };
     format!("{rate}: {word}, p99 {p99}{why}")
 }

@@ -145,6 +145,7 @@ fn scatters(before: &[ComparedLog], after: &[ComparedLog]) -> Vec<Block> {
             data,
             title,
             plot: Plot::Dots(Dots {
+                along: Unit::Seconds,
                 quantity: "pause".to_owned(),
                 unit: Unit::Micros,
                 from_zero: false,

@@ -76,6 +76,7 @@ impl Time {
     /// Dots over it; lengths of time reach over magnitudes, bytes are seen from zero.
     fn dots(self, quantity: &str, unit: Unit, series: Vec<Series>) -> Plot {
         Plot::Dots(Dots {
+            along: Unit::Seconds,
             quantity: quantity.to_owned(),
             unit,
             from_zero: unit == Unit::Bytes,

@@ -104,6 +104,7 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
         data: table(&shown, &title),
         title,
         plot: Plot::Dots(Dots {
+            along: Unit::Seconds,
             quantity: "pause".to_owned(),
             unit: Unit::Micros,
             from_zero: false,
