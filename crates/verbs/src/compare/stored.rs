@@ -8,7 +8,7 @@ use rungwise_model::check::{CheckReport, Outcome};
 use rungwise_model::compare::{
     CompareReport, Metric, Of, RatioInterval, RuleDifference, Verdict as What,
 };
-use rungwise_model::load::LoadReport;
+use rungwise_model::load::{LimitSearch, LoadReport};
 use rungwise_model::tune::{self, Run, TuneReport, Verdict};
 use rungwise_report::numbers;
 use rungwise_stats::batches::ratio_of_means;
@@ -178,7 +178,43 @@ fn loads(before: &LoadReport, after: &LoadReport, report: &mut CompareReport) {
         let latency = metric(name, "us", values, numbers::micros);
         report.metrics.push(latency);
     }
+    if let (Some(before), Some(after)) = (&before.limit, &after.limit) {
+        return limits(before, after, report);
+    }
     conclude(report, verdict, "rate");
+}
+
+/// What two searches say of each other: each limit lies between the rate that was kept twice and the one that was missed twice.
+fn limits(before: &LimitSearch, after: &LimitSearch, report: &mut CompareReport) {
+    let [a, b] = [before, after].map(|search| search.rate_per_s);
+    let (Some(a), Some(b)) = (a, b) else {
+        let note = "A search found no limit, so the limits are not compared.";
+        report.notes.push(note.to_owned());
+        return conclude(report, Verdict::Inconclusive, "limit");
+    };
+    let ratio = bracket(before, after);
+    let mut limit = metric("limit", "per_s", [a, b], numbers::rate);
+    limit.ratio = ratio;
+    let open = "a search ended before a limit was missed";
+    limit.no_ratio = ratio.is_none().then(|| open.to_owned());
+    report.metrics.insert(0, limit);
+    let verdict = judged(ratio.as_ref(), false);
+    report.verdict = Some(verdict);
+    let by = ratio.map_or(open.to_owned(), |ratio| {
+        let [point, low, high] = [ratio.point, ratio.low, ratio.high].map(numbers::factor);
+        format!("{point} (by the rates kept and missed: {low} to {high})")
+    });
+    report.sentence = format!("limit: {}, {by}", word(verdict));
+}
+
+/// The ratio of two limits; absent where one of them is open above.
+fn bracket(before: &LimitSearch, after: &LimitSearch) -> Option<RatioInterval> {
+    let (a, b) = (before.rate_per_s?, after.rate_per_s?);
+    Some(RatioInterval {
+        point: b / a,
+        low: b / before.missed_per_s?,
+        high: after.missed_per_s? / a,
+    })
 }
 
 /// The sentence of a metric that decides, which is the first.
@@ -322,6 +358,24 @@ fn checks(before: &CheckReport, after: &CheckReport, report: &mut CompareReport)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_differ_where_what_one_kept_the_other_missed() {
+        let search = |kept: f64, missed: Option<f64>| LimitSearch {
+            rate_per_s: Some(kept),
+            missed_per_s: missed,
+            ..LimitSearch::default()
+        };
+        let of = |a: &LimitSearch, b: &LimitSearch| judged(bracket(a, b).as_ref(), false);
+        let before = search(1000.0, Some(1040.0));
+        assert_eq!(of(&before, &search(900.0, Some(940.0))), Verdict::Worse);
+        assert_eq!(of(&before, &search(1100.0, Some(1150.0))), Verdict::Better);
+        assert_eq!(
+            of(&before, &search(980.0, Some(1020.0))),
+            Verdict::Inconclusive
+        );
+        assert_eq!(of(&before, &search(1100.0, None)), Verdict::Inconclusive);
+    }
 
     #[test]
     fn worse_is_said_only_where_the_whole_interval_is_on_the_bad_side() {
