@@ -13,8 +13,57 @@ const HEAD: usize = 32;
 /// Type of a value that is text.
 const BYTES: u8 = b'B';
 
+/// Type of a value that is a number of 64 bits.
+const LONG: u8 = b'J';
+
 /// The texts by name, such as `java.rt.vmArgs`; `None` if the bytes are not such a file, or have another layout.
 pub fn texts(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    each(bytes, |entry| {
+        if entry.size > 0 && entry.kind == BYTES {
+            let end = entry.value.saturating_add(entry.size);
+            let value = entry.bytes.get(entry.value..end.min(entry.bytes.len()));
+            if let Some(value) = value {
+                texts.insert(entry.name, until_zero(value));
+            }
+        }
+    })?;
+    Some(texts)
+}
+
+/// The numbers by name, such as `java.threads.started`; `None` as for [`texts`].
+pub fn numbers(bytes: &[u8]) -> Option<BTreeMap<String, i64>> {
+    let mut numbers = BTreeMap::new();
+    let order = bytes.get(4).copied();
+    each(bytes, |entry| {
+        let value = entry.bytes.get(entry.value..).and_then(<[u8]>::first_chunk);
+        if entry.size == 0
+            && entry.kind == LONG
+            && let Some(eight) = value
+        {
+            let number = if order == Some(1) {
+                i64::from_le_bytes(*eight)
+            } else {
+                i64::from_be_bytes(*eight)
+            };
+            numbers.insert(entry.name, number);
+        }
+    })?;
+    Some(numbers)
+}
+
+struct Entry<'a> {
+    name: String,
+    kind: u8,
+    /// Elements of a vector; 0 for a single value.
+    size: usize,
+    /// Where the value begins in `bytes`.
+    value: usize,
+    bytes: &'a [u8],
+}
+
+/// Calls `found` with every entry; `None` as for [`texts`].
+fn each(bytes: &[u8], mut found: impl FnMut(Entry<'_>)) -> Option<()> {
     let head = bytes.get(..HEAD)?;
     let (order, major) = (head[4], head[5]);
     if head[..4] != MAGIC || order > 1 || major != 2 {
@@ -31,7 +80,6 @@ pub fn texts(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
     };
     let mut at = number(24)?;
     let count = number(28)?;
-    let mut texts = BTreeMap::new();
     for _ in 0..count {
         let Some((length, entry)) = number(at).filter(|length| *length > 0).and_then(|length| {
             let entry = bytes.get(at..at.checked_add(length)?)?;
@@ -40,16 +88,18 @@ pub fn texts(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
             break;
         };
         let (name, size, value) = (number(at + 4)?, number(at + 8)?, number(at + 16)?);
-        if size > 0 && entry.get(12) == Some(&BYTES) {
-            let end = value.saturating_add(size);
-            let value = entry.get(value..end.min(entry.len()));
-            if let (Some(name), Some(value)) = (entry.get(name..), value) {
-                texts.insert(until_zero(name), until_zero(value));
-            }
+        if let (Some(name), Some(kind)) = (entry.get(name..), entry.get(12)) {
+            found(Entry {
+                name: until_zero(name),
+                kind: *kind,
+                size,
+                value,
+                bytes: entry,
+            });
         }
         at += length;
     }
-    Some(texts)
+    Some(())
 }
 
 fn until_zero(bytes: &[u8]) -> String {
@@ -90,23 +140,26 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_and_numbers_left_out() {
+    fn texts_and_numbers_are_told_apart() {
         let bytes = file("java.rt.vmArgs", "-Xmx1g -XX:+UseG1GC");
         let texts = texts(&bytes).unwrap();
         assert_eq!(texts["java.rt.vmArgs"], "-Xmx1g -XX:+UseG1GC");
         assert_eq!(texts.len(), 1);
+        let numbers = numbers(&bytes).unwrap();
+        assert_eq!(numbers["sun.gc.count"], 7);
+        assert_eq!(numbers.len(), 1);
     }
 
     #[test]
     fn a_file_that_is_cut_or_damaged_gives_what_there_is() {
         let whole = file("java.rt.vmArgs", "-Xmx1g");
         for length in 0..whole.len() {
-            let _ = texts(&whole[..length]);
+            let _ = (texts(&whole[..length]), numbers(&whole[..length]));
         }
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0xff;
-            let _ = texts(&damaged);
+            let _ = (texts(&damaged), numbers(&damaged));
         }
         assert_eq!(texts(b"no such file"), None);
         assert_eq!(texts(&[]), None);

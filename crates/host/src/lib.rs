@@ -18,6 +18,7 @@ mod error;
 mod ethtool;
 pub mod files;
 pub mod follow;
+pub mod hotspot;
 pub mod interrupts;
 mod link;
 pub mod live;

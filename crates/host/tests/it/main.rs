@@ -9,6 +9,7 @@
 
 mod accounting;
 mod devices;
+mod hotspot;
 mod peers;
 mod services;
 mod sockets;
