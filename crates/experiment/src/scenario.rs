@@ -7,6 +7,7 @@
 
 pub(crate) mod command;
 mod document;
+pub(crate) mod files;
 mod fill;
 pub(crate) mod known;
 mod problem;
@@ -16,6 +17,7 @@ mod workload;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use rungwise_load::{Parameters, WORKLOADS, Workload};
 use rungwise_model::tune::Reference;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
+pub use files::{LARGEST, Source};
 pub use fill::{FillError, LOAD_PLACEHOLDERS, PLACEHOLDERS, Places, fill};
 pub use problem::{Problem, Problems};
 
@@ -52,6 +55,10 @@ const BUILTINS: &[(&str, &str)] = &[
     (
         "udp-echo-auto",
         include_str!("../../../labs/udp-echo-auto/scenario.toml"),
+    ),
+    (
+        "web-nginx",
+        include_str!("../../../labs/web-nginx/scenario.toml"),
     ),
 ];
 
@@ -88,6 +95,8 @@ pub struct Scenario {
     named: Vec<known::Named>,
     /// Where it names the service's program; its message is still to be written.
     program_at: Option<Problem>,
+    /// Where it names files of the service, and texts for them.
+    files: files::Named,
     file: String,
 }
 
@@ -129,20 +138,22 @@ impl Existing {
         }
     }
 
+    /// All of them.
+    pub(crate) fn members(&self) -> io::Result<Vec<u32>> {
+        match self {
+            Self::Process(pid) => process::family(*pid),
+            Self::Unit(unit) => process::members_of_unit(unit),
+        }
+    }
+
     /// Their CPU time.
     pub(crate) fn cpu(&self) -> CpuSource {
-        match self.clone() {
-            Self::Process(pid) => CpuSource::processes(
-                Owner::Service,
-                format!("process {pid} and its descendants"),
-                move || process::family(pid),
-            ),
-            Self::Unit(unit) => {
-                CpuSource::processes(Owner::Service, format!("processes of {unit}"), move || {
-                    process::members_of_unit(&unit)
-                })
-            }
-        }
+        let what = match self {
+            Self::Process(pid) => format!("process {pid} and its descendants"),
+            Self::Unit(unit) => format!("processes of {unit}"),
+        };
+        let these = self.clone();
+        CpuSource::processes(Owner::Service, what, move || these.members())
     }
 }
 
@@ -155,8 +166,17 @@ impl fmt::Display for Existing {
     }
 }
 
-/// Knob id, value, arguments that the value appends.
-pub type Switches = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+/// Knob id, value, what the value changes.
+pub type Switches = BTreeMap<String, BTreeMap<String, Effect>>;
+
+/// What a value of a switch changes about a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It appends these arguments to the command.
+    Arguments(Vec<String>),
+    /// This text takes the place of the switch's placeholder in files.
+    Text(String),
+}
 
 /// A service that rungwise starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,8 +189,12 @@ pub struct Started {
     pub ready_within: Duration,
     /// How long it may take to end after SIGTERM.
     pub stop_within: Duration,
-    /// What rungs can switch in the command line.
+    /// What rungs can switch in the command line and in files.
     pub switches: Switches,
+    /// Files that are written into the scratch folder before each start, by their names in it.
+    pub files: BTreeMap<String, Source>,
+    /// The command that installs the program.
+    pub install: Option<String>,
 }
 
 /// How the author of a scenario recognises a service that can take work.
@@ -192,14 +216,30 @@ impl Started {
         settings: &BTreeMap<Setting, String>,
         places: &Places,
     ) -> Result<Vec<String>, FillError> {
-        let switched = settings
-            .iter()
-            .filter_map(|(setting, value)| self.switches.get(&setting.knob)?.get(value));
+        let switched = settings.iter().filter_map(|(setting, value)| {
+            match self.switches.get(&setting.knob)?.get(value)? {
+                Effect::Arguments(arguments) => Some(arguments),
+                Effect::Text(_) => None,
+            }
+        });
         self.command
             .iter()
             .chain(switched.flatten())
             .map(|part| fill(part, places))
             .collect()
+    }
+
+    /// The files for these settings, by their names in the scratch folder. A switch without a setting is off.
+    pub fn files_for(
+        &self,
+        settings: &BTreeMap<Setting, String>,
+        places: &Places,
+    ) -> Result<BTreeMap<String, String>, FillError> {
+        self.filled(places, |id| {
+            let mut settings = settings.iter();
+            let found = settings.find(|(setting, _)| setting.knob == id);
+            found.map(|(_, value)| value.as_str())
+        })
     }
 }
 
@@ -248,7 +288,10 @@ impl Scenario {
         let message = match program {
             Some(Ok(program)) => match process::find(&program) {
                 Ok(()) => return Ok(()),
-                Err(error) => error.to_string(),
+                Err(error) => match &started.install {
+                    Some(install) => format!("{error}; install it with: {install}"),
+                    None => error.to_string(),
+                },
             },
             Some(Err(error)) => error.to_string(),
             None => return Ok(()),

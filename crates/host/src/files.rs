@@ -95,6 +95,14 @@ pub fn try_replace(path: &Path, room: usize) -> Result<()> {
     tried.map_err(Error::file("write", path))
 }
 
+/// Writes a file, and the folders in which it is missing; readable for all as far as the umask allows, and not synced to the disk: for files
+/// that no crash needs to spare.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let above = parent(path);
+    fs::create_dir_all(above).map_err(Error::file("create directory", above))?;
+    fs::write(path, bytes).map_err(Error::file("write", path))
+}
+
 /// Writes a new file that only its owner may read; fails where the name is taken, be it by a link that leads nowhere.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<()> {
     let file = OpenOptions::new()

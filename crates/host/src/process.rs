@@ -15,7 +15,7 @@
     reason = "pre_exec, kill and pidfd_open have no safe wrapper in std"
 )]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::fd::{AsFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -537,6 +537,11 @@ fn no_program(program: &str) -> Error {
         why: "there is no such program that this user may run".to_owned(),
         remedy: "install it, give its full path or make it executable".to_owned(),
     }
+}
+
+/// The inodes of the sockets that a process has open.
+pub fn sockets(pid: u32) -> io::Result<BTreeSet<u64>> {
+    crate::ask::sockets_of(pid)
 }
 
 /// Whether a process is stopped by a signal or a debugger; one that is gone is not. Field 3 of `/proc/PID/stat`.

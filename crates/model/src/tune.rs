@@ -160,6 +160,32 @@ pub struct Run {
     pub cpu: CpuWindow,
     /// Whether the generator certified this run; else why not.
     pub certified: Result<(), Vec<String>>,
+    /// What the kernel showed of a service that rungwise loads over TCP; absent for others, and where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<Served>,
+}
+
+/// What the kernel showed of a TCP service when a measured window began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Served {
+    /// Processes of the service.
+    pub processes: u32,
+    /// Sockets that listen at the address of the workload: with `SO_REUSEPORT` more than one.
+    pub listeners: u32,
+    /// Connections that may wait at each of them to be accepted: the argument of listen(2), limited by `net.core.somaxconn`. The smallest
+    /// where they differ.
+    pub backlog: u32,
+    /// Connections of each process that had any, most first.
+    pub connections: Vec<u32>,
+}
+
+impl Served {
+    /// Share of all connections that the process with the most had; nothing without connections.
+    pub fn busiest(&self) -> Option<f64> {
+        let all: u32 = self.connections.iter().sum();
+        let most = self.connections.first()?;
+        Some(f64::from(*most) / f64::from(all))
+    }
 }
 
 /// An interleaved pair. The order in which its halves ran is `first`.
@@ -249,6 +275,17 @@ pub enum Verdict {
     Inconclusive,
 }
 
+/// A file that was written for the service before each start; `{scratch}` in it is the folder that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceFile {
+    /// Its name in the service's folder.
+    pub name: String,
+    /// Its text in the initial configuration.
+    pub start: String,
+    /// Its text with all kept changes.
+    pub kept: String,
+}
+
 /// The JSON document of `rungwise tune`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneReport {
@@ -283,6 +320,9 @@ pub struct TuneReport {
     pub could_not: Vec<String>,
     /// Method, one fact per line: topology, windows, decision points, alpha, seed, command lines.
     pub method: Vec<String>,
+    /// Files that were written for the service before each start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<ServiceFile>,
     /// The machine.
     pub machine: Machine,
     /// Folder of the run.

@@ -38,7 +38,7 @@ use finish::Ending;
 /// guard process when the process is killed.
 #[derive(Debug, clap::Args)]
 pub struct Request {
-    /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto).
+    /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto, redis-command, web-nginx).
     #[arg(required_unless_present = "resume")]
     pub scenario: Option<String>,
     /// Shorter runs and a single decision after 8 pairs: under 90 s, shows large effects only.
@@ -181,6 +181,7 @@ impl Prepared {
         let (name, text) = source(request, invocation.runs)?;
         let mut scenario = Scenario::parse(&text, &name)?;
         scenario.validate(&Live)?;
+        scenario.read_templates(&template)?;
         let (cpus, no_namespaces) = machine_allows(&scenario, request, only_planned)?;
         // Opening the folder mends what a cut run left, which is no business of ours while another instance runs in it.
         let resumed = request
@@ -328,17 +329,34 @@ fn place(blueprint: &Blueprint, scenario: &Scenario) -> anyhow::Result<String> {
         let sum = sums::sum(&files::read(Path::new(file))?);
         let _ = write!(requests, "; {file} {sum}");
     }
+    for (path, text) in scenario.templates() {
+        let _ = write!(requests, "; {path} {}", sums::sum(text.as_bytes()));
+    }
     Ok(format!(
         "{}; {blueprint}{requests}; {}, {} CPUs, kernel {}",
         blueprint.topology, machine.cpu_model, machine.cpus, machine.kernel
     ))
 }
 
+/// The text of a template for a file of the service.
+fn template(path: &str) -> Result<String, String> {
+    let bytes = files::read_at_most(Path::new(path), scenario::LARGEST + 1)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > scenario::LARGEST {
+        return Err(format!(
+            "cannot use {path} as a template: it has more than {} KiB; name a configuration file",
+            scenario::LARGEST / 1024
+        ));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| format!("cannot use {path} as a template: it is not UTF-8; save it as UTF-8"))
+}
+
 /// Pairs of a run that is resumed elsewhere, or with another scenario, would be judged with those it has.
 fn same_experiment(begun: &Design, now: &Design) -> anyhow::Result<()> {
     anyhow::ensure!(
         begun.place == now.place,
-        "cannot resume a run from another machine or with other requests: it ran on {}, this is {}; start a new run",
+        "cannot resume a run from another machine, or with other requests or templates: it ran on {}, this is {}; start a new run",
         begun.place,
         now.place
     );

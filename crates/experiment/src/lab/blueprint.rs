@@ -44,7 +44,7 @@ pub enum Loader {
 pub struct Own {
     /// As the scenario has it.
     parameters: Parameters,
-    target: SocketAddr,
+    pub(super) target: SocketAddr,
     cpus: Vec<usize>,
     /// The generator's device.
     device: Option<String>,
@@ -210,6 +210,17 @@ impl Blueprint {
         };
         let reader = program.output.reader?;
         (!reader.caveat.is_empty()).then(|| format!("figures of {}: {}", reader.id, reader.caveat))
+    }
+
+    /// The files of the service with these settings, by their names in its scratch folder.
+    pub fn service_files(&self, settings: &BTreeMap<Setting, String>) -> BTreeMap<String, String> {
+        match &self.service {
+            // What cannot be filled fails the run, which says so.
+            Service::Started(started) => started
+                .files_for(settings, &self.places)
+                .unwrap_or_default(),
+            Service::Running(_) => BTreeMap::new(),
+        }
     }
 
     /// The command line of the service with these settings, or which process it is.

@@ -11,8 +11,10 @@ mod program;
 mod service;
 mod topology;
 mod turns;
+mod witness;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +41,7 @@ pub use self::program::Program;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
 use self::turns::Second;
+use self::witness::Witness;
 use crate::metric;
 use crate::scenario::Places;
 use crate::stage::{Sample, Stage, StageError, Variant};
@@ -228,11 +231,22 @@ impl Lab {
     }
 
     /// One run by the generator.
-    fn run_own(&mut self, load: &dyn Load, length: &Length) -> Result<Sample, StageError> {
+    fn run_own(
+        &mut self,
+        load: &dyn Load,
+        length: &Length,
+        target: SocketAddr,
+    ) -> Result<Sample, StageError> {
         let at_s = self.elapsed_s();
         let sources = self.cpu_sources();
         let meter = EdgeMeter::new(&sources);
-        let on_edge = |edge: Edge| turn(&meter, edge);
+        let witness = Witness::of(&self.topology, &self.running, load, target);
+        let on_edge = |edge: Edge| {
+            turn(&meter, edge);
+            if let Some(witness) = &witness {
+                witness.at(edge);
+            }
+        };
         let thread_start = self.topology.client_entry();
         let ended = load.run(
             length,
@@ -250,7 +264,9 @@ impl Lab {
         alive.map_err(|error| self.blamed(error))?;
         let completed = ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
         self.answered = true;
-        Ok(self.sample(at_s, completed, closed(meter)?, &sources))
+        let mut sample = self.sample(at_s, completed, closed(meter)?, &sources);
+        sample.run.served = witness.and_then(Witness::seen);
+        Ok(sample)
     }
 
     /// What a run of the generator gave, of which `cpu` is the CPU time and `sources` are whose.
@@ -297,6 +313,7 @@ impl Lab {
                 metrics: metrics.into(),
                 cpu,
                 certified,
+                served: None,
             },
             latency: completed.corrected,
         }
@@ -360,6 +377,7 @@ impl Lab {
                 metrics,
                 cpu: ran.cpu,
                 certified: Ok(()),
+                served: None,
             },
             latency: Histogram::new(),
         })
@@ -449,7 +467,8 @@ impl Stage for Lab {
                     stop: Stop::After(own.measure),
                     seed,
                 };
-                self.run_own(&*load, &length)
+                let target = own.target;
+                self.run_own(&*load, &length, target)
             }
             Loader::Program(program) => {
                 let program = program.clone();

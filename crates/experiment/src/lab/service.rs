@@ -1,5 +1,6 @@
 //! The service under test: one process at a time, restarted when a variant wants other switches.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -25,10 +26,19 @@ pub(super) struct Running {
     wanted: Wanted,
     places: Places,
     ready: Ready,
-    argv: Vec<String>,
+    /// What the process was started with.
+    setup: Setup,
     process: Process,
     /// A service of ours has run already.
     replaces: bool,
+}
+
+/// What a service is started with.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Setup {
+    argv: Vec<String>,
+    /// By their names in its scratch folder.
+    files: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -45,7 +55,7 @@ impl Running {
             wanted,
             places,
             ready,
-            argv: Vec::new(),
+            setup: Setup::default(),
             process: Process::None,
             replaces: false,
         }
@@ -64,8 +74,8 @@ impl Running {
             Wanted::Started(wanted) => wanted.clone(),
         };
         self.still_alive()?;
-        let argv = self.argv_of(&wanted, variant)?;
-        if argv == self.argv && matches!(self.process, Process::Ours(_)) {
+        let setup = self.setup_of(&wanted, variant)?;
+        if setup == self.setup && matches!(self.process, Process::Ours(_)) {
             return Ok(());
         }
         self.stop();
@@ -76,7 +86,7 @@ impl Running {
         };
         let gives_up = clock::now() + patience;
         let service = loop {
-            match self.start(&argv, topology, wanted.ready_within, &mut started) {
+            match self.start(&setup, topology, wanted.ready_within, &mut started) {
                 Ok(service) => break service,
                 // The kernel may free the predecessor's port only after its process is gone (io_uring does).
                 Err(rungwise_host::Error::Died { stderr, .. })
@@ -88,13 +98,13 @@ impl Running {
                     return Err(StageError::Precondition(error.to_string()));
                 }
                 Err(error @ rungwise_host::Error::Died { .. }) => {
-                    let why = format!("{error}: {}", argv.join(" "));
+                    let why = format!("{error}: {}", setup.argv.join(" "));
                     return Err(StageError::ServiceFailed(why));
                 }
                 Err(error) => return Err(StageError::ServiceFailed(error.to_string())),
             }
         };
-        self.argv = argv;
+        self.setup = setup;
         self.process = Process::Ours(service);
         self.replaces = true;
         Ok(())
@@ -102,7 +112,7 @@ impl Running {
 
     fn start(
         &self,
-        argv: &[String],
+        setup: &Setup,
         topology: &Topology,
         within: Duration,
         started: &mut impl FnMut(u32),
@@ -110,8 +120,11 @@ impl Running {
         let scratch = Path::new(&self.places.scratch);
         files::remove_folder(scratch)?;
         files::create_folder(scratch)?;
+        for (name, text) in &setup.files {
+            files::write(&scratch.join(name), text.as_bytes())?;
+        }
         let service = Service::start(&Launch {
-            argv: argv.to_vec(),
+            argv: setup.argv.clone(),
             namespace: topology.server_namespace(),
             ..Launch::default()
         })?;
@@ -127,7 +140,7 @@ impl Running {
                 let Some(how) = service.ended() else {
                     return Ok(());
                 };
-                let how = format!("under load, {how}: {}", self.argv.join(" "));
+                let how = format!("under load, {how}: {}", self.setup.argv.join(" "));
                 self.stop();
                 Err(StageError::ServiceFailed(how))
             }
@@ -171,10 +184,15 @@ impl Running {
 
     /// Its CPU time, where it runs.
     pub(super) fn cpu(&self) -> Option<CpuSource> {
+        self.processes().map(|processes| processes.cpu())
+    }
+
+    /// Its processes, where it runs.
+    pub(super) fn processes(&self) -> Option<Existing> {
         let pid = self.pid()?;
         Some(match &self.wanted {
-            Wanted::Running(existing) => existing.cpu(),
-            Wanted::Started(_) => Existing::Process(pid).cpu(),
+            Wanted::Running(existing) => existing.clone(),
+            Wanted::Started(_) => Existing::Process(pid),
         })
     }
 
@@ -193,7 +211,7 @@ impl Running {
             // Whatever it answers, dropping it kills and reaps what is left.
             let _ = service.stop(started.stop_within);
         }
-        self.argv.clear();
+        self.setup = Setup::default();
     }
 
     fn attach(&mut self, existing: &Existing) -> Result<(), StageError> {
@@ -205,18 +223,23 @@ impl Running {
         Ok(())
     }
 
-    fn argv_of(&self, started: &Started, variant: &Variant) -> Result<Vec<String>, StageError> {
+    fn setup_of(&self, started: &Started, variant: &Variant) -> Result<Setup, StageError> {
         for (setting, value) in &variant.settings {
             let known = started.switches.get(&setting.knob);
             if known.is_some_and(|values| value != scenario::OFF && !values.contains_key(value)) {
                 return Err(StageError::Unavailable(format!(
-                    "the scenario has no arguments for {} = {value}; add them to [service.switches]",
+                    "the scenario does not say what {} = {value} changes; add it to [service.switches]",
                     setting.knob
                 )));
             }
         }
-        started
-            .command_for(&variant.settings, &self.places)
-            .map_err(|error| StageError::Unavailable(error.to_string()))
+        let settings = &variant.settings;
+        let setup = started
+            .command_for(settings, &self.places)
+            .and_then(|argv| {
+                let files = started.files_for(settings, &self.places)?;
+                Ok(Setup { argv, files })
+            });
+        setup.map_err(|error| StageError::Unavailable(error.to_string()))
     }
 }

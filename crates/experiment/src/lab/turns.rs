@@ -18,6 +18,7 @@ use rungwise_model::machine::CpuWindow;
 
 use super::service::Running;
 use super::topology::Topology;
+use super::witness::Witness;
 use super::{Blueprint, Lab, Loader, closed, turn};
 use crate::scenario::{Places, Service};
 use crate::stage::{Changes, Sample, Setting, Stage as _, StageError, Variant};
@@ -198,13 +199,21 @@ impl Lab {
             here.map_err(StageError::Unavailable)?,
             there.map_err(StageError::Unavailable)?,
         );
+        let target = own.target;
         let entries = [self.topology.client_entry(), second.topology.client_entry()];
         let sources = self.cpu_sources();
         let first: Vec<CpuSource> = self.service_cpu().into_iter().collect();
         let (meter, first_meter) = (EdgeMeter::new(&sources), EdgeMeter::new(&first));
+        let witnesses = [
+            Witness::of(&self.topology, &self.running, &*here, target),
+            Witness::of(&second.topology, &second.running, &*there, target),
+        ];
         let at_edge = |edge: Edge| {
             turn(&meter, edge);
             turn(&first_meter, edge);
+            for witness in witnesses.iter().flatten() {
+                witness.at(edge);
+            }
         };
         let turns = Turns::new(seed);
         let seats = turns.seats();
@@ -263,10 +272,14 @@ impl Lab {
         if services.iter().flatten().any(moves) {
             return Ok(None);
         }
-        Ok(Some([
+        let mut samples = [
             self.sample(at_s, here, of_first, of_here),
             self.sample(at_s, there, of_second, of_there),
-        ]))
+        ];
+        for (sample, witness) in samples.iter_mut().zip(witnesses) {
+            sample.run.served = witness.and_then(Witness::seen);
+        }
+        Ok(Some(samples))
     }
 }
 

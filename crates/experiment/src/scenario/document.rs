@@ -5,12 +5,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 use rungwise_load::Parameters;
 use rungwise_load::values::Count;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::workload;
@@ -45,8 +47,60 @@ impl<T: JsonSchema> JsonSchema for At<T> {
     }
 }
 
-/// Values of a switch and the arguments that each appends.
-pub(super) type SwitchValues = BTreeMap<At<String>, Vec<At<String>>>;
+/// Values of a switch and what each changes.
+pub(super) type SwitchValues = BTreeMap<At<String>, At<SwitchEffect>>;
+
+/// A list of arguments that are appended to the command, or a text that replaces the placeholder of the switch in files.
+#[derive(Debug)]
+pub(super) enum SwitchEffect {
+    Arguments(Vec<At<String>>),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for SwitchEffect {
+    // By hand: an untagged enum would lose the places of the arguments.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListOrText;
+
+        impl<'de> Visitor<'de> for ListOrText {
+            type Value = SwitchEffect;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of arguments or a text")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(SwitchEffect::Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut arguments = Vec::new();
+                while let Some(argument) = list.next_element()? {
+                    arguments.push(argument);
+                }
+                Ok(SwitchEffect::Arguments(arguments))
+            }
+        }
+
+        deserializer.deserialize_any(ListOrText)
+    }
+}
+
+impl JsonSchema for SwitchEffect {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "SwitchEffect".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let arguments = generator.subschema_for::<Vec<String>>();
+        schemars::json_schema!({ "anyOf": [arguments, { "type": "string" }] })
+    }
+}
+
 /// Knob id to value.
 pub(super) type Settings = BTreeMap<At<String>, At<String>>;
 
@@ -101,7 +155,7 @@ pub(super) struct AutoTable {
 #[serde(deny_unknown_fields)]
 pub(super) struct ServiceTable {
     /// Program and arguments that start it. No shell is involved. Placeholders: `{server}`, `{client}`,
-    /// `{device}`, `{cpus}`, `{rungwise}`.
+    /// `{device}`, `{cpus}`, `{rungwise}`, `{scratch}`.
     pub command: Option<At<Vec<At<String>>>>,
     /// The service already runs as this process and is neither started nor stopped.
     pub pid: Option<At<u32>>,
@@ -118,10 +172,20 @@ pub(super) struct ServiceTable {
     pub ready_within: Option<At<String>>,
     /// Maximum time to exit after SIGTERM, before SIGKILL. Default 2s.
     pub stop_within: Option<At<String>>,
-    /// What rungs can switch in the command line: knob id, value, arguments that the value appends. The value
-    /// `off` appends nothing, always exists and is the initial value of every switch.
+    /// What rungs can switch: knob id, value, and what the value changes: a list of arguments that it appends to the command, or a text
+    /// that replaces `{ID}` in `files`. The value `off` always exists, appends nothing, has an empty text unless it is given one, and is
+    /// the initial value of every switch.
     #[serde(default)]
     pub switches: BTreeMap<At<String>, SwitchValues>,
+    /// Files that are written into `{scratch}` before each start: name, text. Placeholders as in `command`, and `{ID}` for each switch
+    /// with a text; all other braces stay.
+    #[serde(default)]
+    pub files: BTreeMap<At<String>, At<String>>,
+    /// The same with the text in a file: name, path.
+    #[serde(default)]
+    pub templates: BTreeMap<At<String>, At<String>>,
+    /// Command that installs the program, for the message that it is missing.
+    pub install: Option<At<String>>,
 }
 
 /// Where server and client live. Default: namespaces for a command, host for a service that already runs.

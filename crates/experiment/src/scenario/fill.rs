@@ -34,6 +34,21 @@ pub struct Places {
     pub scratch: String,
 }
 
+impl Places {
+    /// What a placeholder stands for; nothing for an unknown name.
+    pub(super) fn value(&self, name: &str) -> Result<Option<String>, FillError> {
+        Ok(Some(match name {
+            "server" => self.server.clone(),
+            "client" => self.client.clone(),
+            "device" => self.device.clone().ok_or(FillError::NoDevice)?,
+            "cpus" => self.cpus.to_string(),
+            "rungwise" => self.rungwise.clone(),
+            "scratch" => self.scratch.clone(),
+            _ => return Ok(None),
+        }))
+    }
+}
+
 /// A template that cannot be filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
@@ -50,6 +65,16 @@ pub enum FillError {
     /// There is no device.
     #[error("'{{device}}' has no value here: the server has no network device of its own")]
     NoDevice,
+    /// In a file: what is between the braces is nearly a placeholder.
+    #[error(
+        "'{{{name}}}' is no placeholder{near}; write '{{{{{name}}}}}' where the file should contain '{{{name}}}'"
+    )]
+    Slip {
+        /// The name between the braces.
+        name: String,
+        /// The nearest placeholder, as a question; may be empty.
+        near: String,
+    },
     /// A brace without its partner.
     #[error("unmatched '{0}'; write '{0}{0}' for a literal brace")]
     Unbalanced(char),
@@ -94,25 +119,12 @@ pub(super) fn fill_with(
             return Err(FillError::Unbalanced(brace));
         } else {
             let (name, beyond) = after.split_once('}').ok_or(FillError::Unbalanced(brace))?;
-            match name {
-                "server" => filled.push_str(&places.server),
-                "client" => filled.push_str(&places.client),
-                "device" => {
-                    filled.push_str(places.device.as_deref().ok_or(FillError::NoDevice)?);
-                }
-                "cpus" => filled.push_str(&places.cpus.to_string()),
-                "rungwise" => filled.push_str(&places.rungwise),
-                "scratch" => filled.push_str(&places.scratch),
-                _ => match more(name) {
-                    Some(value) => filled.push_str(&value),
-                    None => {
-                        return Err(FillError::Unknown {
-                            name: name.to_owned(),
-                            near: did_you_mean(name, PLACEHOLDERS.map(|(known, _)| known)),
-                        });
-                    }
-                },
-            }
+            let value = places.value(name)?.or_else(|| more(name));
+            let value = value.ok_or_else(|| FillError::Unknown {
+                name: name.to_owned(),
+                near: did_you_mean(name, PLACEHOLDERS.map(|(known, _)| known)),
+            })?;
+            filled.push_str(&value);
             rest = beyond;
         }
     }

@@ -81,6 +81,18 @@ impl<'a> Collector<'a> {
         });
     }
 
+    /// Notes a problem whose place is known.
+    pub(super) fn put(&mut self, problem: Problem) {
+        self.list.push(problem);
+    }
+
+    /// The byte of the occurrence of `text` that so many come before, in a range of bytes; the range's first where there is none.
+    pub(super) fn find(&self, span: Range<usize>, text: &str, before: usize) -> usize {
+        let within = self.text.get(span.clone()).unwrap_or_default();
+        let mut found = within.match_indices(text);
+        span.start + found.nth(before).map_or(0, |(at, _)| at)
+    }
+
     /// A problem with this key, or with one below it, was noted.
     pub(super) fn mentions(&self, key: &str) -> bool {
         self.list.iter().any(|problem| problem.key.starts_with(key))

@@ -14,10 +14,13 @@ use rungwise_host::process::Url;
 use rungwise_load::Parameters;
 use rungwise_load::values::Count;
 
-use super::document::{At, Document, ServiceTable, TopologyKind};
+use super::document::{At, Document, ServiceTable, SwitchEffect, TopologyKind};
 use super::known::Named;
 use super::problem::{Collector, Problem};
-use super::{Existing, OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Started, Topology, fill};
+use super::{
+    Effect, Existing, OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Source, Started, Switches,
+    Topology, files, fill,
+};
 use crate::design::Design;
 
 /// Turns a document into a scenario; what is wrong goes to `problems`.
@@ -32,6 +35,7 @@ pub(super) fn resolve(
         problems,
         spans,
         named: Vec::new(),
+        files: files::Named::default(),
     };
     reader.identity(&document);
     let service = reader.service(&document.service);
@@ -74,7 +78,7 @@ pub(super) fn resolve(
     let program_at = program
         .and_then(|command| command.get().first())
         .map(|program| reader.place(program.span(), "service.command"));
-    let named = reader.named;
+    let (named, files) = (reader.named, reader.files);
     if !problems.is_empty() {
         return None;
     }
@@ -94,6 +98,7 @@ pub(super) fn resolve(
         quick: false,
         named,
         program_at,
+        files,
         file: file.to_owned(),
     })
 }
@@ -104,6 +109,7 @@ pub(super) struct Reader<'p, 't> {
     /// The place of each value, by its path.
     pub(super) spans: BTreeMap<String, Range<usize>>,
     named: Vec<Named>,
+    files: files::Named,
 }
 
 impl Reader<'_, '_> {
@@ -154,10 +160,19 @@ impl Reader<'_, '_> {
             let message = "a running service cannot be restarted with other arguments; set 'command', or remove the switches";
             self.problems.add(id.span(), "service.switches", message);
         }
+        for (key, files) in [("files", &service.files), ("templates", &service.templates)] {
+            if let Some((name, _)) = files.first_key_value() {
+                let message =
+                    "files are written before a start, and this service already runs; remove them";
+                self.problems
+                    .add(name.span(), format!("service.{key}"), message);
+            }
+        }
         for (key, text) in [
             ("ready_line", &service.ready_line),
             ("ready_tcp", &service.ready_tcp),
             ("ready_http", &service.ready_http),
+            ("install", &service.install),
             ("ready_within", &service.ready_within),
             ("stop_within", &service.stop_within),
         ] {
@@ -200,28 +215,36 @@ impl Reader<'_, '_> {
         for (id, values) in &service.switches {
             let key = format!("service.switches.\"{}\"", id.get());
             self.name(id, None, true, &key);
-            if values.is_empty() {
+            // A value that was refused for its shape has left the switch and has its own problem.
+            if values.is_empty() && !self.problems.mentions(&key) {
                 self.problems.add(
                     id.span(),
                     &key,
                     "a switch needs a value, such as on = [\"--argument\"]",
                 );
             }
-            let mut arguments = BTreeMap::from([(OFF.to_owned(), Vec::new())]);
-            for (value, parts) in values {
-                if value.get() == OFF && !parts.is_empty() {
-                    let message =
-                        "'off' means no extra arguments; choose another name for this value";
-                    self.problems.add(value.span(), &key, message);
-                }
-                arguments.insert(
-                    value.get().clone(),
-                    self.templates(parts, &format!("{key}.{}", value.get())),
-                );
+            let mut effects = BTreeMap::from([(OFF.to_owned(), Effect::Arguments(Vec::new()))]);
+            for (value, effect) in values {
+                let effect = match effect.get() {
+                    SwitchEffect::Text(text) => {
+                        let at = self.place(effect.span(), &key);
+                        self.files.switches.entry(id.get().clone()).or_insert(at);
+                        Effect::Text(text.clone())
+                    }
+                    SwitchEffect::Arguments(parts) => {
+                        if value.get() == OFF && !parts.is_empty() {
+                            let message = "'off' means no extra arguments; choose another name for this value";
+                            self.problems.add(value.span(), &key, message);
+                        }
+                        let key = format!("{key}.{}", value.get());
+                        Effect::Arguments(self.templates(parts, &key))
+                    }
+                };
+                effects.insert(value.get().clone(), effect);
             }
-            switches.insert(id.get().clone(), arguments);
+            switches.insert(id.get().clone(), effects);
         }
-        Started {
+        let mut started = Started {
             command,
             ready: self.ready(service),
             ready_within: self.duration(
@@ -231,6 +254,75 @@ impl Reader<'_, '_> {
             ),
             stop_within: self.duration(service.stop_within.as_ref(), "service.stop_within", 2_000),
             switches,
+            files: BTreeMap::new(),
+            install: service.install.as_ref().map(|at| at.get().clone()),
+        };
+        self.files(service, &mut started);
+        started
+    }
+
+    /// The files of the service, and whether every text of a switch has a place in them.
+    fn files(&mut self, service: &ServiceTable, started: &mut Started) {
+        let inline = service.files.iter().map(|file| (file, "service.files"));
+        let templates = service
+            .templates
+            .iter()
+            .map(|file| (file, "service.templates"));
+        for ((name, text), table) in inline.chain(templates) {
+            let key = format!("{table}.\"{}\"", name.get());
+            if let Some(why) = files::misnamed(name.get()) {
+                self.problems.add(name.span(), &key, why);
+            }
+            let source = if table == "service.files" {
+                self.slips(text.get(), text.span(), &started.switches, true, &key);
+                Source::Inline(text.get().clone())
+            } else {
+                if started.files.contains_key(name.get()) {
+                    let message = "[service.files] contains this file already; remove one of them";
+                    self.problems.add(name.span(), &key, message);
+                }
+                let at = self.place(text.span(), &key);
+                self.files.templates.insert(name.get().clone(), at);
+                Source::Template {
+                    path: text.get().clone(),
+                    text: None,
+                }
+            };
+            started.files.insert(name.get().clone(), source);
+        }
+        for (id, values) in &service.switches {
+            for (value, effect) in values {
+                if let SwitchEffect::Text(text) = effect.get() {
+                    let key = format!("service.switches.\"{}\".{}", id.get(), value.get());
+                    self.slips(text, effect.span(), &started.switches, false, &key);
+                }
+            }
+        }
+        for (id, message) in files::without_place(started) {
+            if let Some(at) = self.files.switches.get(&id) {
+                self.problems.put(Problem {
+                    message,
+                    ..at.clone()
+                });
+            }
+        }
+    }
+
+    /// Notes the names that cannot be replaced in a text, each at its place.
+    fn slips(
+        &mut self,
+        text: &str,
+        span: Range<usize>,
+        switches: &Switches,
+        of_file: bool,
+        key: &str,
+    ) {
+        for files::Mistake { name, at, why } in files::mistakes(text, switches, of_file) {
+            // What TOML writes otherwise (\\, \n) moves places, but not the order of the names.
+            let name = format!("{{{name}}}");
+            let before = text[..at].matches(&name).count();
+            let at = self.problems.find(span.clone(), &name, before);
+            self.problems.add(at..at, key, why);
         }
     }
 

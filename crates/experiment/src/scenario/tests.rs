@@ -11,6 +11,7 @@ use rungwise_load::udp::XdpMode;
 use rungwise_load::values::XdpPlace;
 
 mod command;
+mod files;
 mod service;
 
 const MINIMAL: &str = r#"schema = 1

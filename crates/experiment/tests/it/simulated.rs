@@ -199,6 +199,7 @@ impl Stage for Simulated {
                     ..CpuWindow::default()
                 },
                 certified: Ok(()),
+                served: None,
             },
             latency,
         })

@@ -42,6 +42,11 @@ pub(crate) fn owners_of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Own
     owners::of(sockets)
 }
 
+/// The sockets that this process has open, by inode.
+pub(crate) fn sockets_of(pid: u32) -> io::Result<BTreeSet<u64>> {
+    owners::of_process(pid)
+}
+
 /// The TCP sockets that are not in `TIME_WAIT`.
 pub(crate) fn tcp_in_use() -> io::Result<Vec<TcpSocket>> {
     sockets::tcp_in_use()

@@ -30,6 +30,16 @@ pub(super) fn of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
     find(Some(sockets))
 }
 
+/// The sockets that this process has open, by inode.
+pub(super) fn of_process(pid: u32) -> io::Result<BTreeSet<u64>> {
+    let folder = Path::new("/proc").join(pid.to_string()).join("fd");
+    let descriptors = fs::read_dir(&folder)?;
+    let folder = File::open(&folder)?;
+    let inode = |name: std::ffi::OsString| socket(&folder, &CString::new(name.into_vec()).ok()?);
+    let all = descriptors.flatten();
+    Ok(all.filter_map(|entry| inode(entry.file_name())).collect())
+}
+
 fn find(wanted: Option<&BTreeSet<u64>>) -> io::Result<BTreeMap<u64, Owner>> {
     let mut owners = BTreeMap::new();
     let found_all =
@@ -112,6 +122,16 @@ mod tests {
     fn inode(socket: &UdpSocket) -> u64 {
         let link = format!("/proc/self/fd/{}", socket.as_raw_fd());
         fs::metadata(link).unwrap().ino()
+    }
+
+    #[test]
+    fn the_sockets_of_a_process_are_those_that_it_has_open() {
+        let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let inode = inode(&ours);
+        assert!(of_process(std::process::id()).unwrap().contains(&inode));
+        drop(ours);
+        assert!(!of_process(std::process::id()).unwrap().contains(&inode));
+        assert!(of_process(u32::MAX).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod asked;
 mod cost;
 mod ladder;
+mod service;
 mod timeline;
 
 use rungwise_model::tune::{Outcome, Run, Rung, TuneReport, Verdict as Word};
@@ -35,6 +36,7 @@ pub fn blocks(report: &TuneReport) -> Vec<Block> {
         blocks.push(section("cpu", "Where the CPU time went"));
         blocks.extend(where_it_went);
     }
+    blocks.extend(service::blocks(report));
     blocks.extend(not_measured(report));
     blocks.extend(discarded(report));
     blocks.extend(method(report));

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rungwise_experiment::scenario::builtin;
 use rungwise_host::process::{Launch, Ready, Service};
 use serde_json::Value;
 
-use crate::run::{Bench, Machine};
+use crate::run::{Bench, Ended, Machine};
 use crate::traffic::measured;
-use crate::tune::climbed;
+use crate::tune::{assert_valid, climbed};
 
 /// An nginx that answers `hello` and writes a line for each request.
 fn nginx(bench: &Bench) -> (Service, String, PathBuf) {
@@ -322,4 +323,125 @@ set = {{ "nginx.workers" = "2" }}
     }
     let method = report["method"].to_string();
     assert!(method.contains("GET http://"), "{method}");
+}
+
+/// The built-in ladder of nginx up to its rungs, over in seconds.
+fn short_ladder() -> String {
+    let text = builtin("web-nginx").unwrap();
+    let (head, _) = text.split_once("[[rungs]]").unwrap();
+    let short = head
+        .replace(
+            "looks = [8, 16, 24]",
+            "looks = [4]\nalpha = \"20%\"\nquiet = \"100%\"\ndiscard_above = \"100%\"",
+        )
+        .replace("measure = \"300ms\"", "measure = \"100ms\"")
+        // A machine that is busy with other tests loses some.
+        .replace("guards = [\"errors == 0\", \"p99 < 100ms\"]", "");
+    assert!(short.contains("looks = [4]") && short.contains("measure = \"100ms\""));
+    short
+}
+
+#[test]
+fn a_ladder_of_nginx_changes_the_lines_of_its_file() {
+    let bench = Bench::new();
+    let rungs = r#"
+[[rungs]]
+id = "workers"
+set = { "nginx.worker_processes" = "2", "sock.reuseport" = "on" }
+limit = true
+
+[[rungs]]
+id = "backlog"
+set = { "rpc.backlog" = "1234" , "cpu.pin_threads" = "on" }
+limit = true
+"#;
+    let text = short_ladder().replace("4096 = \"4096\" }", "1234 = \"1234\" }") + rungs;
+    let scenario = bench.write("short.toml", &text);
+    let temporary = bench.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let before = Machine::now();
+    let mut command = bench.command(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
+    let ended = Ended::from(command.env("TMPDIR", &temporary).output().unwrap());
+    before.assert_unchanged();
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&report, "tune");
+    // Processes with their master, listening sockets, backlog: without the change and with it.
+    for (id, without, with) in [
+        ("workers", [2, 1, 511], [3, 2, 511]),
+        ("backlog", [2, 1, 511], [2, 1, 1234]),
+    ] {
+        let rungs = report["rungs"].as_array().unwrap();
+        let rung = rungs.iter().find(|rung| rung["id"] == id).unwrap();
+        let pairs = rung["pairs"].as_array().unwrap();
+        assert!(pairs.len() >= 4, "{rung:#}");
+        for pair in pairs {
+            for (half, expected) in [("a", without), ("b", with)] {
+                let served = &pair[half]["served"];
+                let seen = ["processes", "listeners", "backlog"].map(|key| served[key].as_u64());
+                assert_eq!(seen, expected.map(Some), "{id} {half}: {}", pair[half]);
+                let each = served["connections"].as_array().unwrap();
+                let all: u64 = each.iter().filter_map(Value::as_u64).sum();
+                assert!(all <= 64 && each.len() < 3, "{served}");
+            }
+        }
+    }
+    // The files are a part of the document, and the page shows them.
+    let files = report["files"].as_array().unwrap();
+    let conf = files
+        .iter()
+        .find(|file| file["name"] == "nginx.conf")
+        .unwrap();
+    let start = conf["start"].as_str().unwrap();
+    for line in [
+        "worker_processes 1;",
+        "listen 10.77.0.1:8080 backlog=511;",
+        "access_log access.log combined;",
+    ] {
+        assert!(start.contains(line), "{line}\n{start}");
+    }
+    assert_eq!(conf["start"], conf["kept"]);
+    let page = std::fs::read_to_string(bench.run_folder().join("report.html")).unwrap();
+    for text in ["Listening sockets", "listen 10.77.0.1:8080 backlog=511;"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_web_server_that_is_missing_or_misconfigured_is_named_with_the_remedy() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["tune", "web-nginx"]);
+    let nowhere = Ended::from(command.env("PATH", "/nowhere").output().unwrap());
+    nowhere
+        .expect(4)
+        .says(&["cannot start nginx", "apt-get install nginx-light"]);
+    // nginx's own words about its file.
+    let rung = "[[rungs]]\nid = \"net.gro\"\nset = { \"net.gro\" = \"off\" }\n";
+    let broken = short_ladder().replace("sendfile {nginx.sendfile}", "sendfiel {nginx.sendfile}");
+    let broken = bench.write("broken.toml", &(broken + rung));
+    let ended = bench.run(&["tune", broken.to_str().unwrap()]);
+    ended
+        .expect(4)
+        .says(&["unknown directive \"sendfiel\"", "nginx.conf:"]);
+    let slip = short_ladder().replace("{nginx.sendfile}", "{nginx.sendfiel}") + rung;
+    let slip = bench.write("slip.toml", &slip);
+    let ended = bench.run(&["tune", slip.to_str().unwrap(), "--dry-run"]);
+    ended.expect(2).says(&[
+        "slip.toml:41:14: service.files.\"nginx.conf\": '{nginx.sendfiel}'",
+        "did you mean 'nginx.sendfile'?",
+    ]);
+    let away = "schema = 1\nname = \"t\"\ntitle = \"t\"\n[service]\ncommand = [\"nginx\"]\n\
+                templates = { \"nginx.conf\" = \"nginx.tpl\" }\n[workload]\nkind = \"http\"\nurl = \"http://{server}/\"\n";
+    let away = bench.write("away.toml", &(away.to_owned() + rung));
+    let ended = bench.run(&["tune", away.to_str().unwrap(), "--dry-run"]);
+    ended.expect(2).says(&[
+        "away.toml:6:31: service.templates.\"nginx.conf\"",
+        "nginx.tpl",
+    ]);
+    bench.write("nginx.tpl", "listen {server};\n");
+    let ended = bench.run(&["tune", away.to_str().unwrap(), "--dry-run"]);
+    ended
+        .expect(0)
+        .says(&["file     {scratch}/nginx.conf", "| listen 10.77.0.1;"]);
 }

@@ -25,6 +25,12 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     )?;
     let start = design.baseline.iter().cloned().collect();
     writeln!(text, "service  {}", blueprint.service_line(&start))?;
+    for (name, lines) in blueprint.service_files(&start) {
+        writeln!(text, "file     {{scratch}}/{name}")?;
+        for line in lines.lines() {
+            writeln!(text, "         | {line}")?;
+        }
+    }
     writeln!(text, "traffic  {blueprint}")?;
     let judging = &design.judging;
     let most = judging.most_pairs();

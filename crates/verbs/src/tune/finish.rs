@@ -11,7 +11,7 @@ use rungwise_experiment::stage::Setting;
 use rungwise_host::live::Live;
 use rungwise_host::machine;
 use rungwise_load::engine::{SETTLE, TURN};
-use rungwise_model::tune::{Rung, TuneReport, Verdict};
+use rungwise_model::tune::{Rung, ServiceFile, TuneReport, Verdict};
 use rungwise_model::{Envelope, Exit};
 use rungwise_report::numbers;
 
@@ -89,6 +89,15 @@ impl Ending<'_> {
             self.blueprint.service_line(&kept)
         ));
         method.extend(self.blueprint.caveat());
+        let mut with_kept = self.blueprint.service_files(&kept);
+        let at_start = self.blueprint.service_files(&start).into_iter();
+        let files = at_start
+            .map(|(name, start)| ServiceFile {
+                kept: with_kept.remove(&name).unwrap_or_default(),
+                name,
+                start,
+            })
+            .collect();
         let cut = self.climbed.verdict.is_none();
         TuneReport {
             envelope: Envelope {
@@ -119,6 +128,7 @@ impl Ending<'_> {
             rungs: self.climbed.rungs,
             could_not: self.climbed.could_not,
             method,
+            files,
             machine: machine::fingerprint(&Live),
             run_dir: self.path.display().to_string(),
         }
