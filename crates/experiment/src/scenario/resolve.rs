@@ -298,6 +298,10 @@ impl Reader<'_, '_> {
                 }
             }
         }
+        // A slip in a file is why a text has no place.
+        if self.problems.mentions("service.files") {
+            return;
+        }
         for (id, message) in files::without_place(started) {
             if let Some(at) = self.files.switches.get(&id) {
                 self.problems.put(Problem {

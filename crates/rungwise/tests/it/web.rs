@@ -428,7 +428,7 @@ fn a_web_server_that_is_missing_or_misconfigured_is_named_with_the_remedy() {
     let slip = bench.write("slip.toml", &slip);
     let ended = bench.run(&["tune", slip.to_str().unwrap(), "--dry-run"]);
     ended.expect(2).says(&[
-        "slip.toml:41:14: service.files.\"nginx.conf\": '{nginx.sendfiel}'",
+        "slip.toml:37:14: service.files.\"nginx.conf\": '{nginx.sendfiel}'",
         "did you mean 'nginx.sendfile'?",
     ]);
     let away = "schema = 1\nname = \"t\"\ntitle = \"t\"\n[service]\ncommand = [\"nginx\"]\n\

@@ -106,8 +106,8 @@ fn a_slip_in_a_file_is_named_at_its_place() {
         ),
         (
             "cache {my.cache}",
-            "cache {my.cache} {my.chace}",
-            "test.toml:12:18: service.files.\"server.conf\": '{my.chace}' is no placeholder; did you mean 'my.cache'?",
+            "cache {my.chace}",
+            "test.toml:12:7: service.files.\"server.conf\": '{my.chace}' is no placeholder; did you mean 'my.cache'?",
         ),
         // Of the family of a switch, and not declared.
         (
