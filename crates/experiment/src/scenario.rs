@@ -60,6 +60,10 @@ const BUILTINS: &[(&str, &str)] = &[
         "web-nginx",
         include_str!("../../../labs/web-nginx/scenario.toml"),
     ),
+    (
+        "web-nginx-auto",
+        include_str!("../../../labs/web-nginx-auto/scenario.toml"),
+    ),
 ];
 
 /// A scenario whose every value was checked.

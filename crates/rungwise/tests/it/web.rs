@@ -325,15 +325,15 @@ set = {{ "nginx.workers" = "2" }}
     assert!(method.contains("GET http://"), "{method}");
 }
 
+/// One early decision, whatever else runs on the machine.
+const QUICK: &str = "looks = [4]\nalpha = \"20%\"\nquiet = \"100%\"\ndiscard_above = \"100%\"";
+
 /// The built-in ladder of nginx up to its rungs, over in seconds.
 fn short_ladder() -> String {
     let text = builtin("web-nginx").unwrap();
     let (head, _) = text.split_once("[[rungs]]").unwrap();
     let short = head
-        .replace(
-            "looks = [8, 16, 24]",
-            "looks = [4]\nalpha = \"20%\"\nquiet = \"100%\"\ndiscard_above = \"100%\"",
-        )
+        .replace("looks = [8, 16, 24]", QUICK)
         .replace("measure = \"300ms\"", "measure = \"100ms\"")
         // A machine that is busy with other tests loses some.
         .replace("guards = [\"errors == 0\", \"p99 < 100ms\"]", "");
@@ -436,7 +436,7 @@ fn a_web_server_that_is_missing_or_misconfigured_is_named_with_the_remedy() {
     let away = bench.write("away.toml", &(away.to_owned() + rung));
     let ended = bench.run(&["tune", away.to_str().unwrap(), "--dry-run"]);
     ended.expect(2).says(&[
-        "away.toml:6:31: service.templates.\"nginx.conf\"",
+        "away.toml:6:30: service.templates.\"nginx.conf\"",
         "nginx.tpl",
     ]);
     bench.write("nginx.tpl", "listen {server};\n");
@@ -444,4 +444,28 @@ fn a_web_server_that_is_missing_or_misconfigured_is_named_with_the_remedy() {
     ended
         .expect(0)
         .says(&["file     {scratch}/nginx.conf", "| listen 10.77.0.1;"]);
+}
+
+#[test]
+fn the_rules_choose_a_longer_queue_for_a_web_server_that_drops_connections() {
+    let bench = Bench::new();
+    let text = builtin("web-nginx-auto").unwrap();
+    let short = text
+        .replace("looks = [8, 16, 24]", QUICK)
+        .replace("measure = \"2s\"", "measure = \"500ms\"")
+        .replace("max_rungs = 4", "max_rungs = 1\nlook = \"2s\"")
+        .replace("guards = [\"errors == 0\"]", "");
+    assert!(short.contains("max_rungs = 1\n") && short.contains("looks = [4]"));
+    let scenario = bench.write("auto.toml", &short);
+    let before = Machine::now();
+    let (ended, report) = climbed(&bench, &scenario);
+    before.assert_unchanged();
+    let rungs = report["rungs"].as_array().unwrap();
+    let rung = rungs.iter().find(|rung| rung["id"] == "rpc.backlog=4096");
+    let rung = rung.unwrap_or_else(|| panic!("{rungs:#?}\n{}", ended.stderr));
+    assert_eq!(rung["asked"]["rule"], "tcp-listen-overflow");
+    for pair in rung["pairs"].as_array().unwrap() {
+        let backlog = ["a", "b"].map(|half| pair[half]["served"]["backlog"].as_u64());
+        assert_eq!(backlog, [Some(8), Some(4096)], "{pair:#}");
+    }
 }
