@@ -162,7 +162,7 @@ mod tests {
         ];
         // A parent that has the listening sockets, a worker with one connection, one with two.
         let open = [&[1, 2][..], &[1, 10], &[2, 11, 12, 13]];
-        let open = open.map(|open| BTreeSet::from_iter(open.iter().copied()));
+        let open = open.map(|open| open.iter().copied().collect::<BTreeSet<u64>>());
         let served = served(&sockets, target, open.into());
         assert_eq!(
             served,

@@ -298,6 +298,15 @@ impl Reader<'_, '_> {
                 }
             }
         }
+        let mut words = started.command.iter();
+        if let (Some(command), Some(_)) = (&service.command, started.files.first_key_value())
+            && !words.any(|word| word.contains("{scratch}"))
+        {
+            let message =
+                "the files are written into '{scratch}', which the command does not contain";
+            self.problems
+                .add(command.span(), "service.command", message);
+        }
         // A slip in a file is why a text has no place.
         if self.problems.mentions("service.files") {
             return;

@@ -431,7 +431,7 @@ fn a_web_server_that_is_missing_or_misconfigured_is_named_with_the_remedy() {
         "slip.toml:37:14: service.files.\"nginx.conf\": '{nginx.sendfiel}'",
         "did you mean 'nginx.sendfile'?",
     ]);
-    let away = "schema = 1\nname = \"t\"\ntitle = \"t\"\n[service]\ncommand = [\"nginx\"]\n\
+    let away = "schema = 1\nname = \"t\"\ntitle = \"t\"\n[service]\ncommand = [\"nginx\", \"-p\", \"{scratch}\"]\n\
                 templates = { \"nginx.conf\" = \"nginx.tpl\" }\n[workload]\nkind = \"http\"\nurl = \"http://{server}/\"\n";
     let away = bench.write("away.toml", &(away.to_owned() + rung));
     let ended = bench.run(&["tune", away.to_str().unwrap(), "--dry-run"]);

@@ -131,6 +131,11 @@ fn a_slip_in_a_file_is_named_at_its_place() {
             "service.switches.\"my.cache\": no file contains '{my.cache}', so the text would have no effect",
         ),
         (
+            "\"{scratch}/server.conf\"",
+            "\"/etc/server.conf\"",
+            "test.toml:5:11: service.command: the files are written into '{scratch}', which the command does not contain",
+        ),
+        (
             "{ on = [\"--log\"] }",
             "{ on = 1 }",
             "test.toml:8:19: service.switches.\"my.log\".on: expected an array or a string, found an integer",
