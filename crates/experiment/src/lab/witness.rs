@@ -1,7 +1,8 @@
 //! What the kernel shows of a TCP service under load: its processes, its listening sockets, and which process has how many connections.
 //!
 //! That is how a reader sees that a change of processes or listeners is in force, and whether one process does the work of all. It is read once
-//! a run, when the window begins: connections are there then, and gone when it ends. The kernel lists the sockets (`sock_diag`),
+//! a run, when the window begins: connections are there then, and gone when it ends. That takes 2.5 ms of a thread which sends nothing (100
+//! processes, 64 connections, unoptimised build), in both halves of a pair alike. The kernel lists the sockets (`sock_diag`),
 //! `/proc/PID/fd` shows whose they are.
 
 use std::collections::BTreeSet;

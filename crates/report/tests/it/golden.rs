@@ -1,5 +1,6 @@
 //! What a person sees, kept word for word.
 
+use rungwise_model::tune::{Served, ServiceFile};
 use rungwise_report::{json, load, markdown, terminal, tune};
 
 use crate::fixtures;
@@ -104,4 +105,37 @@ fn json_is_the_document_itself() {
     let back: rungwise_model::tune::TuneReport =
         serde_json::from_str(&text).expect("it reads back");
     assert_eq!(back, report);
+}
+
+#[test]
+fn processes_and_files_of_a_service_are_a_part_of_the_page() {
+    let mut report = fixtures::ladder();
+    let rung = report.rungs.iter_mut().find(|rung| !rung.pairs.is_empty());
+    for (index, pair) in rung.unwrap().pairs.iter_mut().enumerate() {
+        pair.discarded = (index == 1).then(|| "half A: 9 % foreign CPU".to_owned());
+        pair.b.served = Some(Served {
+            processes: 3,
+            listeners: 2,
+            backlog: 511,
+            connections: if index == 1 { vec![64] } else { vec![48, 16] },
+        });
+    }
+    report.files = vec![ServiceFile {
+        name: "server.conf".to_owned(),
+        start: "workers 1;\n".to_owned(),
+        kept: "workers 2;\n".to_owned(),
+    }];
+    let page = markdown::render(&tune::blocks(&report));
+    let (_, page) = page.split_once("## The service").unwrap();
+    // A pair that was discarded says nothing where others count.
+    for words in [
+        "| 3 | 2 | 511 | 48 + 16 | 75",
+        "server.conf with all kept changes, and at the start",
+        "workers 1;",
+        "workers 2;",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+    let without = markdown::render(&tune::blocks(&fixtures::ladder()));
+    assert!(!without.contains("## The service"), "no service was seen");
 }
