@@ -570,8 +570,33 @@ pub struct Events {
     /// (`syscalls:sys_exit_connect`); absent from captures that did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turned_away: Option<BTreeMap<u32, u64>>,
+    /// Runs of threads of at least 5 ms; absent from captures that did not watch them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_runs: Option<LongRuns>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
+}
+
+/// Runs of threads of at least 5 ms. A run begins when a thread comes to a CPU and ends when it waits; being preempted does not end it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LongRuns {
+    /// Seconds they were watched for.
+    pub seconds: f64,
+    /// By thread.
+    pub threads: Vec<LongRun>,
+}
+
+/// The long runs of one thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LongRun {
+    /// Its process.
+    pub process: u32,
+    /// Its number.
+    pub thread: u32,
+    /// How many there were.
+    pub number: u64,
+    /// How long they took together, seconds.
+    pub seconds: f64,
 }
 
 #[cfg(test)]

@@ -19,17 +19,19 @@ use rungwise_formats::kallsyms::Names;
 use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
 use rungwise_host::live::Live;
-use rungwise_model::kernel::Events;
+use rungwise_model::kernel::{Events, LongRun, LongRuns};
 
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::perf::{self, Ring, Seen};
 use crate::tasks::Tasks;
-use crate::{symbols, tracefs};
+use crate::{runs, symbols, tracefs};
 
 const CONTENTION: &str = "lock:contention_begin";
 const DROP: &str = "skb:kfree_skb";
 const SYSCALL: &str = "raw_syscalls:sys_enter";
+/// As the evidence calls it; records of the scheduler, without a tracepoint.
+const SWITCH: &str = "context-switches";
 const CONNECT: &str = "syscalls:sys_exit_connect";
 /// As perf-stat(1) calls it; counted by the scheduler itself, without a tracepoint.
 const MIGRATION: &str = "cpu-migrations";
@@ -94,6 +96,9 @@ impl Counter {
         let result = connects
             .as_ref()
             .and_then(|(_, format)| format.field("ret").cloned());
+        let switches = runs::Watch::open(&cpus)
+            .map_err(|error| refused.insert(SWITCH.to_owned(), error.to_string()))
+            .ok();
         let migrations = Watch::count(MIGRATION, Software::CPU_MIGRATIONS, &cpus)
             .map_err(|error| refused.insert(MIGRATION.to_owned(), error.to_string()))
             .ok();
@@ -111,6 +116,8 @@ impl Counter {
             syscalls,
             migrations,
             connects: connects.map(|(watch, _)| watch),
+            switches,
+            long_runs: None,
             result,
             turned_away: BTreeMap::new(),
             reason: format.field("reason").cloned(),
@@ -122,6 +129,7 @@ impl Counter {
         // Here and not in the thread, which may come to a CPU late: what the caller does next is counted.
         let began = clock::now();
         reader.each(Watch::enable);
+        reader.switches.iter_mut().for_each(runs::Watch::enable);
         let thread = std::thread::Builder::new()
             .name("event-counter".to_owned())
             .spawn(move || reader.run(&stopped, began, longest))
@@ -201,6 +209,7 @@ impl Ended {
             syscalls: counted.syscalls,
             syscall_seconds: counted.syscall_seconds,
             migrations: Some(counted.migrations).filter(|counts| !counts.is_empty()),
+            long_runs: counted.long_runs,
             turned_away: (!refused.contains_key(CONNECT)).then_some(counted.turned_away),
             refused,
         }
@@ -295,6 +304,9 @@ struct Reader {
     syscalls: Option<Watch>,
     migrations: Option<Watch>,
     connects: Option<Watch>,
+    switches: Option<runs::Watch>,
+    /// Long runs, and the seconds they were watched for, once that has ended.
+    long_runs: Option<LongRuns>,
     /// Where a record of a connect has its result.
     result: Option<Field>,
     turned_away: BTreeMap<u32, u64>,
@@ -316,6 +328,7 @@ struct Counted {
     syscall_seconds: Option<f64>,
     migrations: BTreeMap<u32, u64>,
     turned_away: BTreeMap<u32, u64>,
+    long_runs: Option<LongRuns>,
     stacks: Fold,
     reasons: BTreeMap<u64, u64>,
 }
@@ -330,6 +343,7 @@ impl Reader {
             if left.is_zero() && seconds.is_none() {
                 self.others().for_each(Watch::disable);
                 seconds = Some(passed());
+                self.end_switches(passed());
             }
             let wait = if seconds.is_none() {
                 left.min(EVERY)
@@ -342,6 +356,9 @@ impl Reader {
                 break;
             }
             self.drain();
+            if self.switches.as_mut().is_some_and(runs::Watch::drain) {
+                self.end_switches(passed());
+            }
             if let Some(mut calls) = self.syscalls.take_if(enough) {
                 calls.disable();
                 early = Some((passed(), calls.counts()));
@@ -353,6 +370,7 @@ impl Reader {
         }
         self.each(Watch::disable);
         let ended = passed();
+        self.end_switches(ended);
         self.drain();
         let counts =
             |watch: Option<Watch>| watch.map(|mut watch| watch.counts()).unwrap_or_default();
@@ -370,8 +388,28 @@ impl Reader {
             syscall_seconds,
             migrations: counts(self.migrations),
             turned_away: self.turned_away,
+            long_runs: self.long_runs,
             stacks: self.stacks,
             reasons: self.reasons,
+        }
+    }
+
+    /// Stops to watch how long threads run.
+    fn end_switches(&mut self, seconds: f64) {
+        if let Some(mut switches) = self.switches.take() {
+            switches.disable();
+            switches.drain();
+            let threads = switches.into_long().into_iter();
+            let threads = threads.map(|((process, thread), (number, ns))| LongRun {
+                process,
+                thread,
+                number,
+                seconds: ns as f64 / 1e9,
+            });
+            self.long_runs = Some(LongRuns {
+                seconds,
+                threads: threads.collect(),
+            });
         }
     }
 

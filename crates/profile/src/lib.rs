@@ -10,6 +10,7 @@ mod counter;
 mod error;
 mod fold;
 mod perf;
+mod runs;
 mod sampler;
 mod symbols;
 mod tasks;

@@ -72,6 +72,21 @@ pub(crate) enum Seen<'a> {
         parent: u32,
         parent_thread: u32,
     },
+    /// A thread came to the CPU, or left it.
+    Switched(Switch),
+}
+
+/// A switch of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Switch {
+    pub(crate) process: u32,
+    pub(crate) thread: u32,
+    /// Of the clock of perf, ns.
+    pub(crate) time: u64,
+    /// It left; else it came.
+    pub(crate) leaves: bool,
+    /// It would have run on.
+    pub(crate) preempted: bool,
 }
 
 /// One sample, as far as it was asked for.
@@ -96,7 +111,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Opens an event that samples `fields`, which may be TID, PERIOD, CALLCHAIN and RAW.
+    /// Opens an event that samples `fields`, which may be TID, PERIOD, CALLCHAIN and RAW; TID and TIME where it has no samples but switches.
     pub(crate) fn open(builder: &mut Builder<'_>, fields: SampleFlag) -> io::Result<Self> {
         Ok(Self {
             sampler: builder.sample(fields).build()?.sampled(RING)?,
@@ -125,6 +140,13 @@ impl Ring {
                 }
                 continue;
             }
+            if record.ty() == SWITCH {
+                match switch(&record.to_contiguous(), record.misc()) {
+                    Some(switch) => see(Seen::Switched(switch)),
+                    None => lost += 1,
+                }
+                continue;
+            }
             match record.parse_record() {
                 Ok(Record::Comm(comm)) => see(Seen::Named {
                     thread: comm.tid,
@@ -148,6 +170,25 @@ impl Ring {
 
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
+
+/// `PERF_RECORD_SWITCH_CPU_WIDE`.
+const SWITCH: u32 = 15;
+/// `PERF_RECORD_MISC_SWITCH_OUT` and `PERF_RECORD_MISC_SWITCH_OUT_PREEMPT`.
+const LEAVES: u16 = 1 << 13;
+const PREEMPTED: u16 = 1 << 14;
+
+/// Reads the body of a switch: the other thread's process and number, which are not needed, then who it is about, and when.
+fn switch(body: &[u8], misc: u16) -> Option<Switch> {
+    let mut rest = body;
+    let _: [u8; 8] = take(&mut rest)?;
+    Some(Switch {
+        process: u32::from_ne_bytes(take(&mut rest)?),
+        thread: u32::from_ne_bytes(take(&mut rest)?),
+        time: u64::from_ne_bytes(take(&mut rest)?),
+        leaves: misc & LEAVES != 0,
+        preempted: misc & PREEMPTED != 0,
+    })
+}
 
 /// Reads the body of a sample. perf-event-data would, but refuses an empty call chain at the end, which is
 /// what each sample of a program in user mode has. Layout: `perf_output_sample` in kernel/events/core.c.
@@ -228,6 +269,23 @@ mod tests {
         let found = sample(&body, fields, Mode::Kernel, &mut chain).unwrap();
         assert_eq!((found.process, found.thread, found.period), (7, 8, 1000));
         assert_eq!((found.chain, found.raw), (&[11, 12][..], &[][..]));
+    }
+
+    #[test]
+    fn a_switch_says_who_left_and_whether_it_waits() {
+        let body = body(&[0, who(), 123]);
+        let left = switch(&body, LEAVES | PREEMPTED).unwrap();
+        let expected = Switch {
+            process: 7,
+            thread: 8,
+            time: 123,
+            leaves: true,
+            preempted: true,
+        };
+        assert_eq!(left, expected);
+        let came = switch(&body, 0).unwrap();
+        assert!(!came.leaves && !came.preempted);
+        assert!(switch(&body[..20], 0).is_none());
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Tasks {
     /// Learns names from a record of a ring.
     pub(crate) fn learn(&mut self, seen: &Seen<'_>) {
         match *seen {
-            Seen::Sample(_) => {}
+            Seen::Sample(_) | Seen::Switched(_) => {}
             Seen::Named { thread, name } => self.named(thread, name),
             Seen::Born {
                 thread,

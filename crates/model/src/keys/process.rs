@@ -37,6 +37,8 @@ keys! { PROCESS;
     PROCESS_DESCRIPTORS = "process.descriptors", Fraction, Process, "Open file descriptors as a share of its limit (RLIMIT_NOFILE)";
     PROCESS_DESCRIPTOR_LIMIT = "process.descriptor_limit", Count, Process, "Its limit of open file descriptors";
     PROCESS_FREEZES = "process.freezes", Count, Process, "Times that one of its threads began to wait, in a system call that changes a file, for a frozen file system to be thawed";
+    PROCESS_LONG_RUNS = "process.long_runs", PerSecond, Process, "Runs of 5 ms and more without a wait, of the thread of the process that has most of them";
+    PROCESS_LONG_RUN_SHARE = "process.long_run_share", Fraction, Process, "Share of the time in which that thread was in such a run";
     PROCESS_PARENT = "process.parent", Count, Process, "Pid of its parent";
     PROCESS_SCHEDULING = "process.scheduling", Text, Process, "Scheduling policy and nice value if they are not the defaults: SCHED_FIFO, SCHED_IDLE, nice 19; else normal";
     PROCESS_SLEEPS = "process.sleeps", Text, Process, "Kernel functions in which its threads sleep, with the number of threads";

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use rungwise_formats::snmp;
 use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
-use rungwise_model::kernel::{Answer, Events};
+use rungwise_model::kernel::{Answer, Events, LongRun};
 use rungwise_model::keys;
 
 use super::functions::{Functions, Set, Stack};
@@ -24,6 +24,7 @@ const CONTENTION: &str = "lock:contention_begin";
 const DROP: &str = "skb:kfree_skb";
 const SYSCALL: &str = "raw_syscalls:sys_enter";
 const MIGRATION: &str = "cpu-migrations";
+const SWITCH: &str = "context-switches";
 const CONNECT: &str = "syscalls:sys_exit_connect";
 
 const SNMP: &str = "/proc/net/snmp";
@@ -50,6 +51,8 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LOCK_CONTENTIONS,
         &keys::LOCK_UDP_CONTENTIONS,
         &keys::LOCK_XMIT_CONTENTIONS,
+        &keys::PROCESS_LONG_RUNS,
+        &keys::PROCESS_LONG_RUN_SHARE,
         &keys::SYSCALL_DATAGRAMS_PER_CALL,
         &keys::SYSCALL_RATE,
         &keys::UNIX_TURNED_AWAY,
@@ -59,7 +62,7 @@ pub(crate) static PROBE: Probe = Probe {
 Tracepoints of the kernel, counted on every CPU: dropped packets in the whole window, unless there are more than \
 100,000; contended locks for at most two seconds (likewise task migrations, a software event without a tracepoint), \
 and system calls until their rate is known, because counting slows each of them by some 170 ns. Calls of connect(2) that \
-fail with EAGAIN are counted in the same part. Counts are exact; \
+fail with EAGAIN are counted in the same part, and runs of 5 ms and more: how long a thread was on CPUs, or preempted, before it waited. Counts are exact; \
 stacks of contended locks and drop reasons are sampled, at most 997 per second and CPU, and their shares are applied \
 to the count.
 
@@ -81,6 +84,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             tell_calls(window, events, evidence);
             tell_migrations(events, evidence);
             tell_turned_away(events, evidence);
+            tell_long_runs(events, evidence);
         }
         Ok(Answer::Events(_)) => {
             let why = Absence::because("kernel events were counted for zero seconds");
@@ -242,6 +246,38 @@ fn tell_turned_away(events: &Events, evidence: &mut Evidence) {
     enter::unless_told(evidence, &[key], &none, CONNECT);
 }
 
+fn tell_long_runs(events: &Events, evidence: &mut Evidence) {
+    let keys: [&'static Key; 2] = [&keys::PROCESS_LONG_RUNS, &keys::PROCESS_LONG_RUN_SHARE];
+    if !counted(events, SWITCH, &keys, evidence) {
+        return;
+    }
+    let Some(runs) = events.long_runs.as_ref().filter(|runs| runs.seconds > 0.0) else {
+        let why = Absence::because("the capture contains no runs of threads");
+        return evidence.absent(&keys, &why, SWITCH);
+    };
+    let mut most: BTreeMap<u32, &LongRun> = BTreeMap::new();
+    for run in &runs.threads {
+        let longest = most.entry(run.process).or_insert(run);
+        if run.seconds > longest.seconds {
+            *longest = run;
+        }
+    }
+    for (pid, run) in most {
+        let line = format!(
+            "thread {}: {} runs of 5 ms and more, together {:.3} s of {:.2} s",
+            run.thread, run.number, run.seconds, runs.seconds
+        );
+        let origin = || Origin::new(SWITCH, line.clone());
+        let subject = || Subject::new(Kind::Process, pid);
+        let rate = run.number as f64 / runs.seconds;
+        evidence.number(&keys::PROCESS_LONG_RUNS, subject(), rate, origin());
+        let share = (run.seconds / runs.seconds).min(1.0);
+        evidence.number(&keys::PROCESS_LONG_RUN_SHARE, subject(), share, origin());
+    }
+    let none = Absence::none("no thread ran for 5 ms without a wait");
+    enter::unless_told(evidence, &keys, &none, SWITCH);
+}
+
 /// UDP datagrams that programs received and sent per second.
 fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
     let counted = |counters: snmp::Counters<'_>, protocol: &'static str| -> BTreeMap<(), f64> {
@@ -264,6 +300,8 @@ fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
 
 #[cfg(test)]
 mod tests {
+    use rungwise_model::kernel::LongRuns;
+
     use super::*;
     use crate::capture::{Capture, Moment, Raw, Reply};
 
@@ -322,6 +360,17 @@ mod tests {
             syscall_seconds: Some(0.5),
             migrations: Some([(0, 300), (1, 20)].into()),
             turned_away: Some([(812, 10)].into()),
+            long_runs: Some(LongRuns {
+                seconds: 2.0,
+                threads: [(41, 41, 26, 0.26), (41, 42, 1, 0.01)]
+                    .map(|(process, thread, number, seconds)| LongRun {
+                        process,
+                        thread,
+                        number,
+                        seconds,
+                    })
+                    .into(),
+            }),
             refused: BTreeMap::new(),
         }
     }
@@ -359,6 +408,19 @@ mod tests {
             ..events()
         };
         assert!(!rate(unknown).unwrap_err().why.is_none);
+    }
+
+    #[test]
+    fn long_runs_are_those_of_the_thread_with_most_of_them() {
+        let evidence = evidence_of(events());
+        let of = |key| {
+            evidence
+                .quantity(key, &Subject::new(Kind::Process, 41))
+                .unwrap()
+                .value
+        };
+        assert_eq!(of(&keys::PROCESS_LONG_RUNS), 13.0);
+        assert_eq!(of(&keys::PROCESS_LONG_RUN_SHARE), 0.13);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! has, and the mean over all CPUs hides it. The thread is known for processes of one thread, for processes that use most of a
 //! CPU, and for the judged process with its children.
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::{called, is_service};
@@ -28,6 +28,19 @@ const ALL: Threshold = Threshold {
     origin: "rule runq-delay: the CPUs are full",
 };
 
+const BLOCKED: Threshold = Threshold {
+    name: "share of the time in which the only busy thread of a service runs for 5 ms and more without a wait",
+    value: 0.05,
+    origin: "measured by `cargo xtask faults --random 40 --seed 20002 --layer host`: a redis in which a script took 10 ms 13 times a second had a p99 of \
+        9.8 ms instead of 0.2; one request in twenty meets it",
+};
+
+const ALONE: Threshold = Threshold {
+    name: "CPU time of the process as a multiple of that of its busiest thread, up to which that thread does the work alone",
+    value: 1.3,
+    origin: "own guess: background threads of redis and node use less",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "thread-saturated",
     topic: "process",
@@ -39,6 +52,8 @@ pub(crate) static RULE: Rule = Rule {
         &keys::PROCESS_BUSIEST_DELAY,
         &keys::PROCESS_BUSIEST_NAME,
         &keys::PROCESS_BUSIEST_THREAD,
+        &keys::PROCESS_LONG_RUNS,
+        &keys::PROCESS_LONG_RUN_SHARE,
         &keys::PROCESS_PARENT,
         &keys::PROCESS_UNREAD,
         &keys::SCHED_PROCESS_CPU,
@@ -48,14 +63,14 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_PROCESS,
         &keys::UDP_PROCESS,
     ],
-    thresholds: &[FULL, WAITS, ALL],
+    thresholds: &[FULL, WAITS, ALL, BLOCKED, ALONE],
     knobs: &[],
     measure: Some(Measure::more(&keys::PROCESS_BUSIEST_THREAD)),
     doc: Doc {
-        looks_for: "A thread that ran for more than 90 % of every part of the window, of the judged process, of its children, or of a process that answers on a port, while the service as a whole leaves CPUs unused.",
-        hurts: "The thread is the service's limit: throughput stops growing there, and requests queue in front of it. More CPUs do not help.",
+        looks_for: "A thread that ran for more than 90 % of every part of the window, of the judged process, of its children, or of a process that answers on a port, while the service as a whole leaves CPUs unused. Watched: a service whose only busy thread is for 5 % of the time in runs of 5 ms and more.",
+        hurts: "The thread is the service's limit: throughput stops growing there, and requests queue in front of it. More CPUs do not help. While it runs for milliseconds on one request, as with a slow command of redis or a long callback of node, all other clients wait.",
         todo: "Give the service more threads or processes: nginx worker_processes auto, haproxy nbthread, several redis instances or a cluster, io-threads for redis with large replies. If it cannot use more, make each request cheaper: pipelining, connection reuse, no expensive commands (KEYS, SORT, long scripts).",
-        wrong: "A busy-polling thread (DPDK, redis modules, spinning event loops) uses a whole CPU without work. A batch job that is not a service is only watched. A service whose threads fill all CPUs is not limited by one of them.",
+        wrong: "A busy-polling thread (DPDK, redis modules, spinning event loops) uses a whole CPU without work. Many short requests that came at once make a long run as well: their clients wait no less. A batch job that is not a service is only watched. A service whose threads fill all CPUs is not limited by one of them.",
         sources: "Brendan Gregg, Systems Performance, USE method, per-thread utilisation; redis.io, Diagnosing latency issues; nginx.org, worker_processes.",
     },
     judge,
@@ -74,6 +89,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         let service = is_service(evidence, process.name());
         if service {
             most = most.max(cpu.value);
+        }
+        if !is_full && !waits && service {
+            findings.extend(blocked(evidence, process, cpu));
         }
         if !is_full || waits || of_service(evidence, process) > ALL.value * online.value {
             continue;
@@ -117,8 +135,29 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(findings)
 }
 
+/// A thread that serves all clients and is busy for milliseconds at a time. Watching switches is optional depth: without it nothing is said.
+fn blocked(evidence: &Evidence, process: &Subject, cpu: &Quantity<'_>) -> Option<Finding> {
+    let share = (evidence.quantity(&keys::PROCESS_LONG_RUN_SHARE, process)).ok()?;
+    let runs = evidence.quantity(&keys::PROCESS_LONG_RUNS, process).ok()?;
+    let used = evidence.quantity(&keys::SCHED_PROCESS_CPU, process).ok()?;
+    if share.value < BLOCKED.value || used.value > ALONE.value * cpu.value {
+        return None;
+    }
+    let sentence = format!(
+        "the only busy thread of {} is in runs of 5 ms and more for {} of the time ({}, {:.0} ms each): whoever asks meanwhile waits",
+        called(evidence, process),
+        say::percent(share.value),
+        say::rate(runs.value),
+        share.value / runs.value * 1e3,
+    );
+    let finding = Finding::watch(process, sentence).confidence(Grade::High);
+    Some(finding.cite(share.reading).cite(runs.reading).refuted_by(
+        "the p99 of its clients is as short as without the slow requests (redis SLOWLOG, the event loop lag of node)",
+    ))
+}
+
 /// CPUs that the process uses together with its siblings of the same name: the workers of one master.
-fn of_service(evidence: &Evidence, process: &rungwise_model::evidence::Subject) -> f64 {
+fn of_service(evidence: &Evidence, process: &Subject) -> f64 {
     let name = |process| {
         evidence
             .words(&keys::SCHED_PROCESS_NAME, process)
