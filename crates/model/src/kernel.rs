@@ -572,7 +572,7 @@ pub struct Events {
     pub turned_away: Option<BTreeMap<u32, u64>>,
     /// Runs of threads of at least 5 ms; absent from captures that did not watch them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub long_runs: Option<LongRuns>,
+    pub long_runs: Option<Box<LongRuns>>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
 }

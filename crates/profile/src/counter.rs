@@ -209,7 +209,7 @@ impl Ended {
             syscalls: counted.syscalls,
             syscall_seconds: counted.syscall_seconds,
             migrations: Some(counted.migrations).filter(|counts| !counts.is_empty()),
-            long_runs: counted.long_runs,
+            long_runs: counted.long_runs.map(Box::new),
             turned_away: (!refused.contains_key(CONNECT)).then_some(counted.turned_away),
             refused,
         }

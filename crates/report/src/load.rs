@@ -83,8 +83,9 @@ fn limit(slo: &SloResult) -> (String, String) {
 fn found(search: &LimitSearch) -> String {
     let rate = numbers::rate;
     let missed_by = |per_s: f64| {
-        let missed =
-            |step: &&LimitStep| step.offered_per_s == per_s && step.outcome == StepOutcome::Missed;
+        let missed = |step: &&LimitStep| {
+            step.offered_per_s.total_cmp(&per_s).is_eq() && step.outcome == StepOutcome::Missed
+        };
         let step = search.steps.iter().rfind(missed);
         step.map_or(String::new(), |step| step.reasons.join("; "))
     };

@@ -28,6 +28,7 @@ use crate::Error;
 use crate::engine::alone::{self, Exchange, Failure, Reply};
 use crate::engine::{Completed, Hooks, Plan};
 use crate::parameters::{Contradiction, Driven, Length, Load, Probe, Schedule, Site, Traffic};
+use crate::values::Rate;
 
 pub(super) const WORKLOAD: super::Workload = super::Workload {
     id: "{ID}",
@@ -90,6 +91,11 @@ impl Traffic for Parameters {
 impl Driven for Parameters {
     fn schedule(&self) -> &Schedule {
         &self.schedule
+    }
+
+    fn paced(&self, rate: Option<Rate>) -> Box<dyn Driven> {
+        let schedule = self.schedule.paced(rate);
+        Box::new(Self { schedule, ..self.clone() })
     }
 
     fn prepare(&self, site: &Site<'_>) -> Result<Box<dyn Load>, Error> {

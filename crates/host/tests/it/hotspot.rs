@@ -10,7 +10,7 @@ use rungwise_testkit::{How, PlantedJvm, program, skipped};
 
 use crate::root_or_skip;
 
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_mins(1);
 
 fn start(options: &[&str]) -> PlantedJvm {
     let java = program("java").expect("java is in PATH");

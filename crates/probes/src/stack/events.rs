@@ -360,7 +360,7 @@ mod tests {
             syscall_seconds: Some(0.5),
             migrations: Some([(0, 300), (1, 20)].into()),
             turned_away: Some([(812, 10)].into()),
-            long_runs: Some(LongRuns {
+            long_runs: Some(Box::new(LongRuns {
                 seconds: 2.0,
                 threads: [(41, 41, 26, 0.26), (41, 42, 1, 0.01)]
                     .map(|(process, thread, number, seconds)| LongRun {
@@ -370,7 +370,7 @@ mod tests {
                         seconds,
                     })
                     .into(),
-            }),
+            })),
             refused: BTreeMap::new(),
         }
     }

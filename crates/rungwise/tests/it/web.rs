@@ -192,10 +192,8 @@ fn the_limit_of_a_service_is_the_rate_at_which_it_no_longer_keeps_up() {
                 50.0 < rate && rate < missed && missed / rate < 1.06,
                 "{limit:#}"
             );
-            assert_eq!(
-                report["offered_per_s"].as_f64().unwrap().round(),
-                rate.round()
-            );
+            let offered = report["offered_per_s"].as_f64().unwrap();
+            assert!((offered - rate).abs() < 1.0, "{limit:#}");
             assert!(reasons.contains("does not keep up") || reasons.contains("p99<100ms: "));
         }
         // On a machine that is not quiet it says so.

@@ -233,7 +233,8 @@ struct Tally {
 impl Search {
     fn at(&self, per_s: f64) -> Tally {
         let mut tally = Tally::default();
-        for step in self.steps.iter().filter(|step| step.offered_per_s == per_s) {
+        let at = |step: &&LimitStep| step.offered_per_s.total_cmp(&per_s).is_eq();
+        for step in self.steps.iter().filter(at) {
             match step.outcome {
                 StepOutcome::Kept => tally.kept += 1,
                 StepOutcome::Missed => tally.missed += 1,
@@ -311,7 +312,8 @@ impl Search {
     /// Why the search could go no higher, where that is not a limit missed.
     fn not_certified(&self, unclear: Option<f64>, missed: Option<f64>) -> Option<String> {
         let rate = unclear.filter(|unclear| missed.is_none_or(|missed| *unclear < missed))?;
-        let step = self.steps.iter().rfind(|step| step.offered_per_s == rate)?;
+        let at = |step: &&LimitStep| step.offered_per_s.total_cmp(&rate).is_eq();
+        let step = self.steps.iter().rfind(at)?;
         let rate = numbers::rate(rate);
         let why = step.reasons.join("; ");
         Some(format!("{rate} could not be measured: {why}"))
@@ -398,7 +400,12 @@ mod tests {
             assert!(rate <= limit && limit < missed, "{limit}: {found:?}");
             assert!(missed / rate <= RESOLUTION, "{limit}: {found:?}");
             assert!(found.ended.is_none());
-            let at = |wanted: f64| rates.iter().filter(|rate| **rate == wanted).count();
+            let at = |wanted: f64| {
+                rates
+                    .iter()
+                    .filter(|rate| rate.total_cmp(&wanted).is_eq())
+                    .count()
+            };
             assert!(at(rate) >= 2 && at(missed) >= 2, "{limit}: {rates:?}");
             assert!(rates.len() <= MOST_STEPS, "{limit}: {rates:?}");
         }
@@ -454,7 +461,10 @@ mod tests {
             "{ended}"
         );
         assert_eq!(
-            rates.iter().filter(|rate| **rate == 1000.0).count(),
+            rates
+                .iter()
+                .filter(|rate| rate.total_cmp(&1000.0).is_eq())
+                .count(),
             ATTEMPTS
         );
     }
