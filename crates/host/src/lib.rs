@@ -166,6 +166,12 @@ pub trait Host: Send + Sync {
         }
     }
 
+    /// Inodes of the sockets that listen on a path (`sock_diag`).
+    fn unix_listeners(&self, path: &Path) -> io::Result<BTreeSet<u64>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// A setting of a device that has no file, in the spelling of [`DeviceSetting::normal`].
     fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {
         let _ = (device, setting);

@@ -105,6 +105,10 @@ impl Host for Live {
         ask::owners_of(sockets)
     }
 
+    fn unix_listeners(&self, path: &Path) -> io::Result<BTreeSet<u64>> {
+        ask::unix_listeners(path)
+    }
+
     fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {
         ethtool::setting(device, setting)
     }

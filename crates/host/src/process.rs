@@ -220,7 +220,7 @@ impl Service {
                 stream == Stream::Stdout && line.starts_with(prefix)
             }),
             Ready::Log(text) => self.wait_line(deadline, |_, line| line.contains(text)),
-            Ready::Udp { .. } | Ready::Tcp(_) | Ready::Http(_) => {
+            Ready::Udp { .. } | Ready::Tcp(_) | Ready::Unix(_) | Ready::Http(_) => {
                 self.probe(deadline, |left| self.inside(|| ready.attempt(left)))
             }
             Ready::Alive(time) => {

@@ -1,7 +1,9 @@
 //! What can keep a load from being measured.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
+
+use crate::parameters::Target;
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +12,7 @@ pub enum Error {
     #[error("cannot load {target}: {why}")]
     Workload {
         /// The target.
-        target: SocketAddr,
+        target: Target,
         /// What is wrong, and what would be right.
         why: String,
     },
@@ -39,13 +41,23 @@ pub enum Error {
         /// What was tried: `open a socket`, `connect a socket`.
         step: &'static str,
         /// The target.
-        target: SocketAddr,
+        target: Target,
         /// Source address asked for.
         source_ip: Option<IpAddr>,
         /// The kernel's reason. The sentence contains it, so it is not a `source` to be printed again.
         error: io::Error,
         /// What to do.
         remedy: &'static str,
+    },
+    /// TLS could not be established with the server.
+    #[error("cannot establish TLS with {target}: {why}; {remedy}")]
+    Tls {
+        /// The target.
+        target: Target,
+        /// Why it failed.
+        why: String,
+        /// What to do.
+        remedy: String,
     },
     /// The queues of a device are unavailable, or do not lead to the target.
     #[error("cannot {step} for {target} by AF_XDP on {device}: {error}; {remedy}")]
@@ -55,7 +67,7 @@ pub enum Error {
         /// Name of the device.
         device: String,
         /// The target.
-        target: SocketAddr,
+        target: Target,
         /// Why it failed.
         error: io::Error,
         /// What to do.
@@ -77,7 +89,7 @@ pub enum Error {
     #[error("no reply from {target} to {sent} requests in {after_s:.1} s{}", no_reply(*.refused, *.send_errors))]
     NoReplies {
         /// The target.
-        target: SocketAddr,
+        target: Target,
         /// Requests sent.
         sent: u64,
         /// ICMP "port unreachable" that came back.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rungwise_model::load::Second;
@@ -84,7 +85,7 @@ impl Schedule {
     /// This schedule at `site`, for `length`.
     pub fn plan(&self, site: &Site<'_>, length: &Length) -> Plan {
         Plan {
-            target: site.target,
+            target: site.target.clone(),
             threads: self.threads.on(site.cpus.len()),
             pins: self.pin.among(site.cpus),
             arrival: self.arrival(),
@@ -134,18 +135,64 @@ impl Contradiction {
 }
 
 /// The first of these as an error.
-pub(crate) fn refused(target: SocketAddr, found: Vec<Contradiction>) -> Result<(), Error> {
+pub(crate) fn refused(target: impl Into<Target>, found: Vec<Contradiction>) -> Result<(), Error> {
     match found.into_iter().next() {
         None => Ok(()),
-        Some(Contradiction { why, .. }) => Err(Error::Workload { target, why }),
+        Some(Contradiction { why, .. }) => Err(Error::Workload {
+            target: target.into(),
+            why,
+        }),
+    }
+}
+
+/// Who is asked, as a user writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrittenTarget<'a> {
+    /// Address or name, and port; with placeholders in a scenario.
+    Address(&'a str),
+    /// Path of a Unix socket.
+    Unix(&'a str),
+}
+
+/// Who is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Address and port.
+    Address(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl Target {
+    /// Address and port; none where it is a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Target {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
     }
 }
 
 /// Where traffic is made.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Site<'a> {
     /// Who is asked.
-    pub target: SocketAddr,
+    pub target: Target,
     /// CPUs that the generator may use.
     pub cpus: &'a [usize],
     /// The generator's network device, where it has one of its own.
@@ -167,7 +214,7 @@ impl fmt::Debug for Site<'_> {
 impl Site<'_> {
     /// A placeholder site: enough to see whether parameters contradict each other.
     pub(crate) const ANY: Site<'static> = Site {
-        target: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9),
+        target: Target::Address(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9)),
         cpus: &[0],
         device: Some("eth0"),
         read: &|_| Ok(Vec::new()),
@@ -175,7 +222,7 @@ impl Site<'_> {
 
     pub(crate) fn wrong(&self, why: impl Into<String>) -> Error {
         Error::Workload {
-            target: self.target,
+            target: self.target.clone(),
             why: why.into(),
         }
     }
@@ -215,8 +262,8 @@ pub trait Traffic: fmt::Debug {
     /// The kind.
     fn kind(&self) -> &'static crate::Workload;
 
-    /// Address and port of the service as written; with placeholders in a scenario.
-    fn target(&self) -> &str;
+    /// The service as written.
+    fn target(&self) -> WrittenTarget<'_>;
 
     /// Metrics that it may report.
     fn metrics(&self) -> Vec<&str> {

@@ -124,6 +124,21 @@ pub struct Second {
     pub p99_us: f64,
 }
 
+/// What is measured of TLS below HTTP. Connections that were established before the window count as well.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tls {
+    /// The server's certificate was verified.
+    pub verified: bool,
+    /// Handshakes by what was negotiated, version and cipher suite: `TLS 1.3 TLS_AES_256_GCM_SHA384`.
+    pub negotiated: BTreeMap<String, u64>,
+    /// Full handshakes.
+    pub full: u64,
+    /// Handshakes that resumed an earlier session of their connection.
+    pub resumed: u64,
+    /// Time of a handshake, from the established connection on; part of no `connect_us`. All zero if there was none.
+    pub handshake_us: Quantiles,
+}
+
 /// What is measured of HTTP beyond requests and their latency.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Http {
@@ -133,8 +148,11 @@ pub struct Http {
     pub received_bytes: u64,
     /// Connections that were established, including those before the window.
     pub connections: u64,
-    /// Time to establish a connection; all zero if none was established.
+    /// Time to establish a connection, without TLS; all zero if none was established.
     pub connect_us: Quantiles,
+    /// What is measured of TLS; absent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
     /// Time from the send to the first byte of the response, or of an interim one (1xx).
     pub first_byte_us: Quantiles,
 }
@@ -155,7 +173,7 @@ pub struct Measurement {
     /// Requests of the window without a reply in time.
     pub lost: u64,
     /// Other errors by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
-    /// response codes as `rcode_servfail` and so on; of HTTP `timeout`, `connect`, `closed`, `reset`, `malformed`, `status_5xx`,
+    /// response codes as `rcode_servfail` and so on; of HTTP `timeout`, `connect`, `tls`, `closed`, `reset`, `malformed`, `status_5xx`,
     /// `body`, each of which is also lost. Kinds that did not occur are absent.
     pub errors: BTreeMap<String, u64>,
     /// Latency of the received replies.
@@ -188,7 +206,7 @@ pub struct LoadReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// Target of the load: address and port.
+    /// Target of the load: address and port, or `unix:` and the path of a socket.
     pub target: String,
     /// What was measured.
     #[serde(flatten)]

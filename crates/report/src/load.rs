@@ -2,7 +2,7 @@
 //! starts, the run second by second, and whether the generator may be believed.
 
 use rungwise_model::load::{
-    Http, LimitSearch, LimitStep, LoadReport, Measurement, Quantiles, SloResult, StepOutcome,
+    Http, LimitSearch, LimitStep, LoadReport, Measurement, Quantiles, SloResult, StepOutcome, Tls,
 };
 
 use crate::block::{
@@ -234,7 +234,7 @@ fn of_http(http: &Http) -> Vec<(String, String)> {
         let [p50, p99, max] = [q.p50, q.p99, q.max].map(numbers::micros);
         format!("p50 {p50}, p99 {p99}, max {max}")
     };
-    vec![
+    let mut facts = vec![
         (
             "Responses by status".to_owned(),
             if http.statuses.is_empty() {
@@ -249,8 +249,44 @@ fn of_http(http: &Http) -> Vec<(String, String)> {
             numbers::count(http.connections),
         ),
         ("Time to connect".to_owned(), time(&http.connect_us)),
-        ("Time to first byte".to_owned(), time(&http.first_byte_us)),
-    ]
+    ];
+    if let Some(tls) = &http.tls {
+        facts.push(("TLS".to_owned(), negotiated(tls)));
+        facts.push((
+            "TLS handshakes".to_owned(),
+            format!(
+                "{} full, {} resumed",
+                numbers::count(tls.full),
+                numbers::count(tls.resumed)
+            ),
+        ));
+        facts.push(("Time of TLS handshake".to_owned(), time(&tls.handshake_us)));
+    }
+    facts.push(("Time to first byte".to_owned(), time(&http.first_byte_us)));
+    facts
+}
+
+/// Versions and cipher suites, and whether the server is who it says.
+fn negotiated(tls: &Tls) -> String {
+    let all = tls.negotiated.iter().map(|(what, handshakes)| {
+        // Mostly all connections negotiate the same.
+        if tls.negotiated.len() == 1 {
+            what.clone()
+        } else {
+            format!("{what}: {}", numbers::count(*handshakes))
+        }
+    });
+    let all = if tls.negotiated.is_empty() {
+        ABSENT.to_owned()
+    } else {
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let certificate = if tls.verified {
+        "certificate verified"
+    } else {
+        "certificate not verified (--insecure)"
+    };
+    format!("{all}; {certificate}")
 }
 
 fn method(report: &LoadReport) -> Vec<(String, String)> {

@@ -2,10 +2,11 @@
 //!
 //! An invented machine with everything the knobs touch, a record of the real machine's settings to
 //! prove "exactly as before", a way to kill a program at its nth system call, and namespaces with one
-//! planted fault each, or none. A rule of audit, too, a GC log that does not end, casebooks, and a loud word for what is skipped.
+//! planted fault each, or none. A rule of audit, certificates, a GC log that does not end, casebooks, and a loud word for what is skipped.
 
 mod audit;
 pub mod casebook;
+mod certificates;
 mod clock;
 mod endless;
 pub mod faults;
@@ -19,6 +20,7 @@ mod skipped;
 mod unit;
 
 pub use audit::{RecordedUser, a_user_of_nobody};
+pub use certificates::{Authority, Issued};
 pub use clock::WallClock;
 pub use endless::EndlessLog;
 pub use invented::{BOOT_ID, DEVICE, QUEUES, invented};

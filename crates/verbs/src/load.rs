@@ -6,17 +6,17 @@ mod slo;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::live::Live;
 use rungwise_host::process::family;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, files, machine};
 use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings, certify};
-use rungwise_load::parameters::{Contradiction, Length, Load, Probe, Site};
+use rungwise_load::parameters::{Contradiction, Length, Load, Probe, Site, Target, WrittenTarget};
 use rungwise_load::{Error, Parameters};
 use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::load::{LoadReport, Second, SloResult};
@@ -89,7 +89,10 @@ pub struct Run {
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Measured> {
     let Request { parameters, run } = request;
     let traffic = parameters.traffic();
-    let target = values::resolve("load", traffic.target())?;
+    let target = match traffic.target() {
+        WrittenTarget::Address(text) => resolve(text, parameters)?.into(),
+        WrittenTarget::Unix(path) => Target::Unix(PathBuf::from(path)),
+    };
     let wrong = traffic.contradictions().into_iter().next();
     if let Some(Contradiction { why, .. }) = wrong {
         return Err(problem(Error::Workload { target, why }));
@@ -103,7 +106,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Mea
         .map(|cpu| cpu as usize)
         .collect();
     let site = Site {
-        target,
+        target: target.clone(),
         cpus: &cpus,
         device: None,
         read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
@@ -135,9 +138,17 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Mea
     Ok(session.document(completed, slo, exit))
 }
 
+/// The first address of a name. One that is unknown here may be given.
+fn resolve(text: &str, parameters: &Parameters) -> anyhow::Result<SocketAddr> {
+    values::resolve("load", text).map_err(|error| match parameters {
+        Parameters::Http(_) => anyhow!("{error:#}, or give it with --resolve HOST:PORT:ADDRESS"),
+        _ => error,
+    })
+}
+
 /// One target, loaded once or several times.
 struct Session<'a> {
-    target: SocketAddr,
+    target: Target,
     server: Server,
     sources: Vec<CpuSource>,
     interrupt: Interrupt,
@@ -149,15 +160,15 @@ impl<'a> Session<'a> {
     /// Finds the server's processes, if they run here.
     fn open(
         load: &dyn Load,
-        target: SocketAddr,
+        target: Target,
         args: &Run,
         invocation: &'a Invocation<'a>,
     ) -> anyhow::Result<Self> {
         let interrupt = invocation.interrupt()?;
         let started = clock::utc_now();
-        let server = match (&args.server_pid[..], is_local(target)) {
-            ([], false) => Server::Elsewhere,
-            ([], true) => Server::holding(&Live, target, &load.probe()),
+        let server = match (&args.server_pid[..], &target) {
+            ([], Target::Address(address)) if !is_local(*address) => Server::Elsewhere,
+            ([], target) => Server::holding(&Live, target, &load.probe()),
             (named, _) => Server::Here(named.to_vec()),
         };
         let mut sources = vec![CpuSource::own(Owner::Client)];
@@ -259,33 +270,12 @@ enum Server {
 
 impl Server {
     /// The processes that have the sockets open to which requests for `target` go.
-    fn holding(host: &dyn Host, target: SocketAddr, probe: &Probe) -> Self {
-        let question = match probe {
-            Probe::Datagram(_) => Question::Udp,
-            Probe::Connection => Question::Tcp,
+    fn holding(host: &dyn Host, target: &Target, probe: &Probe) -> Self {
+        let inodes = match target {
+            Target::Address(address) => bound_to(host, *address, probe),
+            Target::Unix(path) => host.unix_listeners(path).ok(),
         };
-        // Those that listen, or are not connected.
-        let sockets: Vec<(Endpoint, u64)> = match host.ask(question) {
-            Ok(Answer::Udp(sockets)) => (sockets.iter())
-                .filter(|socket| socket.remote.port == 0)
-                .map(|socket| (socket.local, socket.inode))
-                .collect(),
-            Ok(Answer::Tcp(sockets)) => (sockets.iter())
-                .filter(|socket| socket.remote.port == 0)
-                .map(|socket| (socket.local, socket.inode))
-                .collect(),
-            _ => return Self::Hidden,
-        };
-        let target = Endpoint::new(target.ip(), target.port());
-        let bound_to = |wanted: &dyn Fn(&Endpoint) -> bool| -> BTreeSet<u64> {
-            let bound = sockets.iter().filter(|(local, _)| wanted(local));
-            bound.map(|(_, inode)| *inode).collect()
-        };
-        // One bound to the address goes before one bound to all of them.
-        let mut inodes = bound_to(&|local| *local == target);
-        if inodes.is_empty() {
-            inodes = bound_to(&|local| local.port == target.port && local.address.is_unspecified());
-        }
+        let inodes = inodes.unwrap_or_default();
         match host.owners_of(&inodes) {
             Ok(owners) if !inodes.is_empty() && owners.len() == inodes.len() => {
                 let pids: BTreeSet<u32> = owners.values().map(|owner| owner.pid).collect();
@@ -294,6 +284,37 @@ impl Server {
             _ => Self::Hidden,
         }
     }
+}
+
+/// Inodes of the sockets to which what is sent to `target` goes.
+fn bound_to(host: &dyn Host, target: SocketAddr, probe: &Probe) -> Option<BTreeSet<u64>> {
+    let question = match probe {
+        Probe::Datagram(_) => Question::Udp,
+        Probe::Connection => Question::Tcp,
+    };
+    // Those that listen, or are not connected.
+    let sockets: Vec<(Endpoint, u64)> = match host.ask(question) {
+        Ok(Answer::Udp(sockets)) => (sockets.iter())
+            .filter(|socket| socket.remote.port == 0)
+            .map(|socket| (socket.local, socket.inode))
+            .collect(),
+        Ok(Answer::Tcp(sockets)) => (sockets.iter())
+            .filter(|socket| socket.remote.port == 0)
+            .map(|socket| (socket.local, socket.inode))
+            .collect(),
+        _ => return None,
+    };
+    let target = Endpoint::new(target.ip(), target.port());
+    let bound_to = |wanted: &dyn Fn(&Endpoint) -> bool| -> BTreeSet<u64> {
+        let bound = sockets.iter().filter(|(local, _)| wanted(local));
+        bound.map(|(_, inode)| *inode).collect()
+    };
+    // One bound to the address goes before one bound to all of them.
+    let mut inodes = bound_to(&|local| *local == target);
+    if inodes.is_empty() {
+        inodes = bound_to(&|local| local.port == target.port && local.address.is_unspecified());
+    }
+    Some(inodes)
 }
 
 fn judge(
@@ -363,6 +384,7 @@ fn is_local(mut target: SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
     use clap::Subcommand as _;
@@ -393,17 +415,29 @@ mod tests {
         let here = Server::Here(vec![std::process::id()]);
         let datagram = Probe::Datagram(Vec::new());
         for socket in [all.unwrap(), one.unwrap()] {
-            let target = ([127, 0, 0, 1], socket.local_addr().unwrap().port()).into();
-            assert_eq!(Server::holding(&Live, target, &datagram), here);
+            let port = socket.local_addr().unwrap().port();
+            let target = Target::Address(([127, 0, 0, 1], port).into());
+            assert_eq!(Server::holding(&Live, &target, &datagram), here);
             drop(socket);
-            assert_eq!(Server::holding(&Live, target, &datagram), Server::Hidden);
+            assert_eq!(Server::holding(&Live, &target, &datagram), Server::Hidden);
         }
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
-        let target = ([127, 0, 0, 1], listener.local_addr().unwrap().port()).into();
-        assert_eq!(Server::holding(&Live, target, &Probe::Connection), here);
+        let port = listener.local_addr().unwrap().port();
+        let target = Target::Address(([127, 0, 0, 1], port).into());
+        assert_eq!(Server::holding(&Live, &target, &Probe::Connection), here);
         drop(listener);
         assert_eq!(
-            Server::holding(&Live, target, &Probe::Connection),
+            Server::holding(&Live, &target, &Probe::Connection),
+            Server::Hidden
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let target = Target::Unix(path);
+        assert_eq!(Server::holding(&Live, &target, &Probe::Connection), here);
+        drop(listener);
+        assert_eq!(
+            Server::holding(&Live, &target, &Probe::Connection),
             Server::Hidden
         );
         let judged = |cpu: Option<&CpuWindow>, server: &Server| {

@@ -11,7 +11,7 @@ use rungwise_host::files;
 use rungwise_host::process::{Ready, Url};
 use rungwise_load::Parameters;
 use rungwise_load::engine::Arrival;
-use rungwise_load::parameters::{Load, Probe, Site};
+use rungwise_load::parameters::{Load, Probe, Site, Target, WrittenTarget};
 
 use super::program::Program;
 use super::topology::Wanted;
@@ -44,7 +44,7 @@ pub enum Loader {
 pub struct Own {
     /// As the scenario has it.
     parameters: Parameters,
-    pub(super) target: SocketAddr,
+    pub(super) target: Target,
     cpus: Vec<usize>,
     /// The generator's device.
     device: Option<String>,
@@ -75,7 +75,7 @@ impl Own {
         let driven = parameters.traffic().driven();
         let driven = driven.ok_or("a program drives this workload")?;
         let site = Site {
-            target: self.target,
+            target: self.target.clone(),
             cpus: &self.cpus,
             device: self.device.as_deref(),
             read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
@@ -135,12 +135,17 @@ impl Blueprint {
             // Each run has one of its own.
             scratch: "{scratch}".to_owned(),
         };
-        let target = target(scenario.workload.traffic().target(), &places)?;
+        let target = match scenario.workload.traffic().target() {
+            WrittenTarget::Address(text) => Target::Address(target(text, &places)?),
+            WrittenTarget::Unix(path) => Target::Unix(path.into()),
+        };
         let (loader, words, answer) = if let Parameters::Command(command) = &scenario.workload {
             let program = Program {
                 command: command.clone(),
                 output: Output::of(command).map_err(Unbuildable)?,
-                target,
+                target: target
+                    .address()
+                    .expect("programs ask an address and a port"),
                 measure: scenario.measure,
             };
             let words = program.to_string();
@@ -148,7 +153,7 @@ impl Blueprint {
         } else {
             let mut own = Own {
                 parameters: scenario.workload.clone(),
-                target,
+                target: target.clone(),
                 cpus: means.cpus.clone(),
                 device: topology.client_device().map(str::to_owned),
                 warmup: scenario.warmup,
@@ -159,12 +164,10 @@ impl Blueprint {
             let words = format!("{load}; warm-up {} ms", scenario.warmup.as_millis());
             (Loader::Own(Box::new(own)), words, load.probe())
         };
-        let answer = match answer {
-            Probe::Datagram(request) => Ready::Udp {
-                address: target,
-                request,
-            },
-            Probe::Connection => Ready::Tcp(target),
+        let answer = match (answer, target) {
+            (Probe::Datagram(request), Target::Address(address)) => Ready::Udp { address, request },
+            (Probe::Connection, Target::Address(address)) => Ready::Tcp(address),
+            (_, Target::Unix(path)) => Ready::Unix(path),
         };
         let ready = ready(&scenario.service, answer, &places)?;
         Ok(Self {

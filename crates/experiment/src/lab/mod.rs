@@ -14,7 +14,6 @@ mod turns;
 mod witness;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +25,7 @@ use rungwise_host::cpu::{self, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::scratch::Scratch;
 use rungwise_load::Error as LoadError;
 use rungwise_load::engine::{Completed, Edge, Hooks, Stop, Surroundings, certify};
-use rungwise_load::parameters::{Length, Load};
+use rungwise_load::parameters::{Length, Load, Target};
 use rungwise_model::load::GeneratorReport;
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::tune::Run;
@@ -235,7 +234,7 @@ impl Lab {
         &mut self,
         load: &dyn Load,
         length: &Length,
-        target: SocketAddr,
+        target: &Target,
     ) -> Result<Sample, StageError> {
         let at_s = self.elapsed_s();
         let sources = self.cpu_sources();
@@ -467,8 +466,8 @@ impl Stage for Lab {
                     stop: Stop::After(own.measure),
                     seed,
                 };
-                let target = own.target;
-                self.run_own(&*load, &length, target)
+                let target = own.target.clone();
+                self.run_own(&*load, &length, &target)
             }
             Loader::Program(program) => {
                 let program = program.clone();

@@ -199,14 +199,14 @@ impl Lab {
             here.map_err(StageError::Unavailable)?,
             there.map_err(StageError::Unavailable)?,
         );
-        let target = own.target;
+        let target = own.target.clone();
         let entries = [self.topology.client_entry(), second.topology.client_entry()];
         let sources = self.cpu_sources();
         let first: Vec<CpuSource> = self.service_cpu().into_iter().collect();
         let (meter, first_meter) = (EdgeMeter::new(&sources), EdgeMeter::new(&first));
         let witnesses = [
-            Witness::of(&self.topology, &self.running, &*here, target),
-            Witness::of(&second.topology, &second.running, &*there, target),
+            Witness::of(&self.topology, &self.running, &*here, &target),
+            Witness::of(&second.topology, &second.running, &*there, &target),
         ];
         let at_edge = |edge: Edge| {
             turn(&meter, edge);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rungwise_host::{Host, process};
 use rungwise_load::engine::Edge;
-use rungwise_load::parameters::{Load, Probe};
+use rungwise_load::parameters::{Load, Probe, Target};
 use rungwise_model::kernel::{Answer, Question, TcpSocket};
 use rungwise_model::tune::Served;
 
@@ -36,11 +36,12 @@ impl Witness {
         topology: &Topology,
         running: &Running,
         load: &dyn Load,
-        target: SocketAddr,
+        target: &Target,
     ) -> Option<Self> {
         if !matches!(load.probe(), Probe::Connection) {
             return None;
         }
+        let target = target.address()?;
         let members: Box<dyn Fn() -> io::Result<Vec<u32>> + Send + Sync> =
             if let Some(server) = topology.server_namespace() {
                 Box::new(server.processes_fn())

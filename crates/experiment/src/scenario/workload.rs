@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use rungwise_load::parameters::WrittenTarget;
 use rungwise_load::{Parameters, WORKLOADS, Workload};
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -92,7 +93,9 @@ impl Reader<'_, '_> {
     /// Notes what is wrong with the workload of a file.
     pub(super) fn workload(&mut self, document: &Document) {
         let parameters = document.workload.get();
-        self.address(parameters.traffic().target(), "workload.target");
+        if let WrittenTarget::Address(target) = parameters.traffic().target() {
+            self.address(target, "workload.target");
+        }
         let whole = document.workload.span();
         self.contradictions(parameters, "workload", &whole);
         if let Parameters::Command(command) = parameters {

@@ -15,6 +15,7 @@ mod unix;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::Path;
 
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
@@ -45,6 +46,11 @@ pub(crate) fn owners_of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Own
 /// The sockets that this process has open, by inode.
 pub(crate) fn sockets_of(pid: u32) -> io::Result<BTreeSet<u64>> {
     owners::of_process(pid)
+}
+
+/// Inodes of the sockets that listen on a path.
+pub(crate) fn unix_listeners(path: &Path) -> io::Result<BTreeSet<u64>> {
+    unix::listeners_on(path)
 }
 
 /// The TCP sockets that are not in `TIME_WAIT`.

@@ -4,7 +4,10 @@
 //! caller does not block, and nothing is counted. Only the length of the queue shows it.
 //! Source: `linux/unix_diag.h`, `sk_diag_show_rqlen` of net/unix/diag.c, `unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use rungwise_model::kernel::UnixListener;
 
@@ -13,9 +16,12 @@ use crate::netlink::{DUMP, Message, Request, attributes, number32};
 const SOCK_DIAG: isize = libc::NETLINK_SOCK_DIAG as isize;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const UNIX_DIAG_NAME: u16 = 0;
+/// struct `unix_diag_vfs`: inode and device of the file.
+const UNIX_DIAG_VFS: u16 = 1;
 const UNIX_DIAG_ICONS: u16 = 3;
 const UNIX_DIAG_RQLEN: u16 = 4;
 const SHOW_NAME: u32 = 0x01;
+const SHOW_VFS: u32 = 0x02;
 const SHOW_ICONS: u32 = 0x08;
 const SHOW_RQLEN: u32 = 0x10;
 /// `TCP_LISTEN` of `net/tcp_states.h`, as Unix sockets have it as well.
@@ -48,6 +54,30 @@ pub(super) fn listeners() -> io::Result<Vec<UnixListener>> {
         // Without them only the length of the queue is known.
         listener.callers = callers(listener.inode).unwrap_or_default();
     }
+    Ok(found)
+}
+
+/// Inodes of those that listen on a path, whatever name they were bound to: a server may have entered a folder before.
+pub(super) fn listeners_on(path: &Path) -> io::Result<BTreeSet<u64>> {
+    let file = std::fs::metadata(path)?;
+    // The kernel's own form of a device number (`MKDEV` of linux/kdev_t.h).
+    let device = (libc::major(file.dev()) << 20) | libc::minor(file.dev());
+    let mut fixed = asked_for(SHOW_VFS);
+    fixed[4..8].copy_from_slice(&(1_u32 << LISTEN).to_ne_bytes());
+    let mut request = Request::default();
+    request.message(SOCK_DIAG_BY_FAMILY, DUMP, &fixed);
+    let mut found = BTreeSet::new();
+    request.each(SOCK_DIAG, |message| {
+        let fixed = message.fixed(FIXED);
+        let vfs = attributes(message.rest(FIXED)).find(|(kind, _)| *kind == UNIX_DIAG_VFS);
+        let vfs = vfs.map_or(&[][..], |(_, value)| value);
+        let is_it = message.kind == SOCK_DIAG_BY_FAMILY
+            && number32(vfs, 0) == Some(file.ino() as u32)
+            && number32(vfs, 4) == Some(device);
+        if let Some(inode) = number32(fixed, 4).filter(|_| is_it) {
+            found.insert(inode.into());
+        }
+    })?;
     Ok(found)
 }
 
@@ -142,6 +172,25 @@ mod tests {
         assert_eq!((before.waiting, after.waiting), (1, 1));
         assert_eq!((before.callers.len(), after.callers.len()), (1, 1));
         assert_ne!(before.callers, after.callers);
+    }
+
+    #[test]
+    fn who_listens_on_a_path_is_found_by_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("app.sock"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(listeners_on(&path).is_err());
+        let socket = Socket::bind(&path).unwrap();
+        let _other = Socket::bind(folder.path().join("other.sock")).unwrap();
+        let found = listeners_on(&path).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(listeners_on(&link).unwrap(), found);
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let name = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
+        let inode = found.first().unwrap();
+        assert_eq!(name.to_str(), Some(&*format!("socket:[{inode}]")));
+        drop(socket);
+        assert!(listeners_on(&path).unwrap().is_empty());
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::PROBE_EVERY;
@@ -35,6 +37,8 @@ pub enum Ready {
     },
     /// An accepted connection.
     Tcp(SocketAddr),
+    /// An accepted connection to the Unix socket with this path.
+    Unix(PathBuf),
     /// An answer with a status of 200 to 399.
     Http(Url),
     /// Not ended after this time; the weakest sign.
@@ -49,6 +53,9 @@ impl Ready {
             Self::Log(text) => format!("no line of output contains '{text}'"),
             Self::Udp { address, .. } => format!("no reply came from udp {address}"),
             Self::Tcp(address) => format!("no connection to tcp {address} was accepted"),
+            Self::Unix(path) => {
+                format!("no connection to {} was accepted", path.display())
+            }
             Self::Http(url) => format!("no answer with status 200 to 399 came from {url}"),
             Self::Alive(time) => format!("it did not stay alive for {} s", time.as_secs_f64()),
         };
@@ -66,6 +73,12 @@ impl Ready {
                     .to_owned();
             }
             Self::Alive(_) => return "see its output and its log".to_owned(),
+            Self::Unix(path) => {
+                return format!(
+                    "have it listen on {}, or allow more time with ready_within",
+                    path.display()
+                );
+            }
             Self::Udp { address, .. } => ("udp", *address),
             Self::Tcp(address) => ("tcp", *address),
             Self::Http(url) => ("tcp", url.address),
@@ -89,6 +102,8 @@ impl Ready {
         let asked = match self {
             Self::Udp { address, request } => return udp_reply(*address, request),
             Self::Tcp(address) => TcpStream::connect_timeout(address, PROBE_EVERY).map(drop),
+            // At once, or refused: it waits only where a queue is full, and the first connection there ends the attempts.
+            Self::Unix(path) => UnixStream::connect(path).map(drop),
             Self::Http(url) => {
                 let within = HTTP_WITHIN.min(left).max(PROBE_EVERY);
                 return Ok(match url.status_line(within) {

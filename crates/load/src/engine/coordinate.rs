@@ -449,7 +449,7 @@ impl Watch<'_> {
         let told = refused > 0 || sent == 0 && send_errors > 0;
         if told || sent >= SILENT_TIMEOUTS && elapsed >= patience {
             return Err(Error::NoReplies {
-                target: self.plan.target,
+                target: self.plan.target.clone(),
                 sent,
                 refused,
                 send_errors,
@@ -544,7 +544,7 @@ fn complete(
     let window_s = counted_ns.max(1) as f64 / SECOND as f64;
     if tally.all_received == 0 {
         return Err(Error::NoReplies {
-            target: plan.target,
+            target: plan.target.clone(),
             // Those of the warm-up too: nobody answered them either.
             sent: shared.sum(|progress| &progress.sent),
             refused: tally.refused,

@@ -17,7 +17,6 @@ mod turns;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -34,13 +33,13 @@ pub use turns::{SETTLE, Seat, TURN, Turns};
 
 use self::turns::Slices;
 use crate::Error;
-use crate::parameters::Contradiction;
+use crate::parameters::{Contradiction, Target};
 
 /// The load of a workload of any kind: target, threads, schedule and length.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The server.
-    pub target: SocketAddr,
+    pub target: Target,
     /// Generator threads.
     pub threads: usize,
     /// CPUs of the threads, used in turn; unpinned when absent.
@@ -243,7 +242,7 @@ impl Plan {
             (1, 1024),
         ));
         let mut wrong = |keys, why| found.push(Contradiction { keys, why });
-        if self.target.port() == 0 {
+        if self.target.address().is_some_and(|to| to.port() == 0) {
             let why = "port 0 is not valid; give the server's port";
             wrong(&["target"], why.to_owned());
         }

@@ -35,12 +35,13 @@ impl Exchange for Byte {
     fn connect(&self, _: usize) -> Result<TcpStream, Error> {
         let failed = |error| Error::Socket {
             step: "connect",
-            target: self.plan.target,
+            target: self.plan.target.clone(),
             source_ip: None,
             error,
             remedy: "start the server",
         };
-        let stream = TcpStream::connect(self.plan.target).map_err(failed)?;
+        let target = self.plan.target.address().unwrap();
+        let stream = TcpStream::connect(target).map_err(failed)?;
         stream
             .set_read_timeout(Some(self.plan.timeout))
             .and_then(|()| stream.set_nodelay(true))
@@ -88,7 +89,7 @@ fn serve(behaviour: Behaviour) -> (SocketAddr, Arc<AtomicU64>) {
 fn drive(target: SocketAddr, arrival: Arrival, stop: Stop) -> Result<Completed, Error> {
     let workload = Byte {
         plan: Plan {
-            target,
+            target: target.into(),
             threads: 2,
             pins: None,
             arrival,

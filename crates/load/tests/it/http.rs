@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args as _, FromArgMatches as _};
 use rungwise_load::engine::{Completed, Edge, Hooks, Stop};
 use rungwise_load::http::Parameters;
-use rungwise_load::parameters::{Driven as _, Length, Site, Traffic as _};
+use rungwise_load::parameters::{Driven as _, Length, Site, Target, Traffic as _};
 use rungwise_load::{Error, WORKLOADS};
 
 /// What a server does with request `n` of all, whose body is given; false closes the connection.
@@ -79,38 +79,65 @@ pub(crate) fn ok(_: u64, _: &[u8], stream: &mut TcpStream) -> bool {
     say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 }
 
-/// The words after `rungwise load http` as parameters.
 fn parameters(server: &Server, words: &[&str]) -> Parameters {
+    written(&format!("http://{}/path", server.address), words)
+}
+
+/// The words after `rungwise load http` as parameters.
+pub(crate) fn written(url: &str, words: &[&str]) -> Parameters {
     let command = Parameters::augment_args(clap::Command::new("http"));
-    let url = format!("http://{}/path", server.address);
-    let line = ["http", &url].into_iter().chain(words.iter().copied());
+    let line = ["http", url].into_iter().chain(words.iter().copied());
     let matches = command.try_get_matches_from(line).unwrap();
     Parameters::from_arg_matches(&matches).unwrap()
 }
 
 fn drive(server: &Server, words: &[&str], stop: Stop) -> Result<Completed, Error> {
+    let no_files = |_: &str| Err("there are no files".to_owned());
+    let parameters = parameters(server, words);
+    driven(&parameters, server.address.into(), &no_files, stop)
+}
+
+/// Drives it, with files to `read`.
+pub(crate) fn driven(
+    parameters: &Parameters,
+    target: Target,
+    read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    stop: Stop,
+) -> Result<Completed, Error> {
     let hooks = Hooks {
         thread_start: &|_| Ok(()),
         window: &|_: Edge| {},
         interrupted: &AtomicBool::new(false),
         turns: None,
     };
-    drive_with(server, words, stop, &hooks)
+    run(parameters, target, read, stop, &hooks)
 }
 
+/// Drives it without files, observed.
 pub(crate) fn drive_with(
     server: &Server,
     words: &[&str],
     stop: Stop,
     hooks: &Hooks<'_>,
 ) -> Result<Completed, Error> {
+    let no_files = |_: &str| Err("there are no files".to_owned());
     let parameters = parameters(server, words);
+    run(&parameters, server.address.into(), &no_files, stop, hooks)
+}
+
+fn run(
+    parameters: &Parameters,
+    target: Target,
+    read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    stop: Stop,
+    hooks: &Hooks<'_>,
+) -> Result<Completed, Error> {
     assert_eq!(parameters.contradictions(), []);
     let site = Site {
-        target: server.address,
+        target,
         cpus: &[0, 1],
         device: None,
-        read: &|_| Err("there are no files".to_owned()),
+        read,
     };
     let load = parameters.prepare(&site)?;
     let length = Length {
@@ -133,7 +160,7 @@ fn count(behaviour: Behaviour, number: u64, words: &[&str]) -> (Completed, Serve
     (completed, server)
 }
 
-fn errors(completed: &Completed) -> Vec<(&str, u64)> {
+pub(crate) fn errors(completed: &Completed) -> Vec<(&str, u64)> {
     let errors = completed.measurement.errors.iter();
     errors
         .map(|(name, count)| (name.as_str(), *count))

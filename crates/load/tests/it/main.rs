@@ -16,3 +16,4 @@ mod matching;
 mod open;
 mod programs;
 mod server;
+mod tls;

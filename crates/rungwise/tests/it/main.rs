@@ -29,6 +29,7 @@ mod resume;
 mod run;
 mod runs;
 mod threads;
+mod tls;
 mod traffic;
 mod trust;
 mod tune;

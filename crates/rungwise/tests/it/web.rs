@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,16 +16,23 @@ use crate::tune::{assert_valid, climbed};
 
 /// An nginx that answers `hello` and writes a line for each request.
 fn nginx(bench: &Bench) -> (Service, String, PathBuf) {
-    let at = bench.path("nginx");
-    std::fs::create_dir(&at).unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap();
     drop(port);
+    let listen = format!("listen {address} backlog=1024;");
+    let (service, log) = nginx_with(bench, &listen, &Ready::Tcp(address));
+    (service, address.to_string(), log)
+}
+
+/// The same with these directives of its server.
+pub(crate) fn nginx_with(bench: &Bench, server: &str, ready: &Ready) -> (Service, PathBuf) {
+    let at = bench.path("nginx");
+    std::fs::create_dir(&at).unwrap();
     let (file, log) = (at.join("nginx.conf"), at.join("access.log"));
     let text = format!(
         "daemon off; user root; worker_processes 2; pid {at}/pid; error_log {at}/error.log;\n\
          events {{ worker_connections 4096; }}\n\
-         http {{ access_log {log} combined; server {{ listen {address} backlog=1024; keepalive_requests 100;\n\
+         http {{ access_log {log} combined; server {{ {server} keepalive_requests 100;\n\
          location / {{ return 200 hello; }} location /gone {{ return 410; }} }} }}\n",
         at = at.display(),
         log = log.display(),
@@ -38,9 +45,21 @@ fn nginx(bench: &Bench) -> (Service, String, PathBuf) {
         ..Launch::default()
     })
     .unwrap();
-    let ready = Ready::Tcp(address);
-    service.wait_ready(&ready, Duration::from_secs(30)).unwrap();
-    (service, address.to_string(), log)
+    service.wait_ready(ready, Duration::from_secs(30)).unwrap();
+    (service, log)
+}
+
+/// The access log has so many lines.
+pub(crate) fn assert_logged(log: &Path, expected: usize) {
+    // A worker writes the line when the response has left.
+    let lines = || std::fs::read_to_string(log).unwrap().lines().count();
+    for _ in 0..100 {
+        if lines() >= expected {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(lines(), expected);
 }
 
 #[test]
@@ -84,15 +103,7 @@ fn a_load_of_a_real_web_server_counts_what_its_access_log_counts() {
         assert!(busy > 0.02, "the workers are the server too: {busy}");
         expected += 2000;
     }
-    // A worker writes the line when the response has left.
-    let lines = || std::fs::read_to_string(&log).unwrap().lines().count();
-    for _ in 0..100 {
-        if lines() >= expected {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(lines(), expected);
+    assert_logged(&log, expected);
     let page = bench.run(&[
         "load",
         "http",
@@ -224,8 +235,7 @@ fn the_limit_of_a_service_is_the_rate_at_which_it_no_longer_keeps_up() {
 fn a_url_that_cannot_be_loaded_is_refused_with_the_remedy() {
     let bench = Bench::new();
     for (words, exit, said) in [
-        (&["https://127.0.0.1/"][..], 2, "TLS"),
-        (&["127.0.0.1:80"], 2, "http://"),
+        (&["127.0.0.1:80"][..], 2, "http://"),
         (
             &["http://127.0.0.1:9/", "--for", "1s"],
             4,

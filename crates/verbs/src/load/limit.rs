@@ -5,12 +5,11 @@
 //! spoil a p99, so a run that misses is repeated before it is believed; and luck is enough to pass once, so the rate that is
 //! reported has been kept twice.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use rungwise_load::Error;
 use rungwise_load::engine::{Completed, LATE};
-use rungwise_load::parameters::{Driven, Site};
+use rungwise_load::parameters::{Driven, Site, Target};
 use rungwise_load::values::Rate;
 use rungwise_model::Exit;
 use rungwise_model::load::{LimitSearch, LimitStep, SloResult, StepOutcome};
@@ -50,10 +49,10 @@ pub(super) fn find(
     args: &Run,
     invocation: &Invocation<'_>,
 ) -> anyhow::Result<Measured> {
-    let limits = limits(driven, site.target, &args.slo)?;
+    let limits = limits(driven, &site.target, &args.slo)?;
     let needed = driven.schedule().rate.map(|rate| rate.0);
     let closed = driven.paced(None).prepare(site).map_err(problem)?;
-    let session = Session::open(&*closed, site.target, args, invocation)?;
+    let session = Session::open(&*closed, site.target.clone(), args, invocation)?;
     let length = args.length(WINDOW);
     invocation.say("closed loop, to see what the service can do at most ...");
     let fastest = session.measure(&*closed, &length)?;
@@ -121,8 +120,13 @@ pub(super) fn find(
 }
 
 /// The limits to keep; errors are always limited.
-fn limits(driven: &dyn Driven, target: SocketAddr, slo: &[Slo]) -> anyhow::Result<Vec<Slo>> {
-    let wrong = |why: String| problem(Error::Workload { target, why });
+fn limits(driven: &dyn Driven, target: &Target, slo: &[Slo]) -> anyhow::Result<Vec<Slo>> {
+    let wrong = |why: String| {
+        problem(Error::Workload {
+            target: target.clone(),
+            why,
+        })
+    };
     if driven.schedule().ramp.is_some() {
         let why = "--find-limit chooses the rates itself; remove --ramp";
         return Err(wrong(why.to_owned()));

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Reader;
-use crate::parameters::{Contradiction, Traffic};
+use crate::parameters::{Contradiction, Traffic, WrittenTarget};
 use crate::values::{Rate, Time};
 
 /// A guess at the most connections that a program on one machine opens.
@@ -64,8 +64,8 @@ impl Traffic for Parameters {
         &super::WORKLOAD
     }
 
-    fn target(&self) -> &str {
-        &self.target
+    fn target(&self) -> WrittenTarget<'_> {
+        WrittenTarget::Address(&self.target)
     }
 
     /// What the reader finds and what is picked.

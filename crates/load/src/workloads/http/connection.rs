@@ -1,13 +1,17 @@
 //! A connection of the generator, and the request under way on it.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, IoSlice, Read as _};
 use std::os::fd::{AsRawFd as _, RawFd};
+use std::sync::Arc;
 
 use memchr::memmem::Finder;
-use socket2::{Domain, Protocol, Socket, Type};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::response::Response;
+use super::tls::{Agreed, Failed, Session, Tls};
+use crate::clock::now_ns;
 
 /// A request that was sent, or waits for its connection to be established.
 #[derive(Clone, Copy, Debug)]
@@ -18,21 +22,70 @@ pub(super) struct Request {
     pub(super) sent: u64,
     /// When the first byte of its response came; 0 before.
     pub(super) first_byte: u64,
-    /// How many of its bytes the kernel has taken.
+    /// How many of its bytes the kernel has taken, or TLS to encrypt.
     pub(super) written: usize,
 }
 
 /// A connection, which may have to be opened anew.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: Option<TcpStream>,
-    /// When it began to be opened, as long as it is not established.
+    socket: Option<Socket>,
+    /// When it began to be opened, as long as it is not established, TLS included.
     pub(super) opening: Option<u64>,
+    /// When the kernel had established it; 0 before.
+    connected: u64,
+    /// What TLS begins with, where the load uses it.
+    secure: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// TLS, once the kernel has established the connection.
+    session: Option<Box<Session>>,
     /// A response has come on it since it was opened.
     pub(super) served: bool,
     pub(super) request: Option<Request>,
     pub(super) response: Response,
     pub(super) search: Search,
+}
+
+/// How a connection was established.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Established {
+    /// How long the kernel took, ns.
+    pub(super) connect: u64,
+    /// How long the handshake of TLS took after that, and what was agreed.
+    pub(super) tls: Option<(u64, Agreed)>,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Came {
+    /// Bytes; there may be none, for TLS has messages of its own.
+    pub(super) length: usize,
+    /// There may be more at once.
+    pub(super) more: bool,
+    /// Nothing follows them: the other side has said so.
+    pub(super) ended: bool,
+}
+
+impl Came {
+    pub(super) const END: Self = Self {
+        length: 0,
+        more: false,
+        ended: true,
+    };
+}
+
+/// Reads from a socket.
+#[inline]
+pub(super) fn receive(mut socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    socket.read(buffer)
+}
+
+/// Hands bytes to the kernel. A connection that the other side has closed is an error, and no signal.
+#[inline]
+pub(super) fn send(socket: &Socket, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    match pieces {
+        [piece] => socket.send_with_flags(piece, libc::MSG_NOSIGNAL),
+        _ => socket.send_vectored_with_flags(pieces, libc::MSG_NOSIGNAL),
+    }
 }
 
 /// Whether a text is in a body that comes in pieces.
@@ -73,10 +126,13 @@ impl Search {
 }
 
 impl Connection {
-    pub(super) fn new(to_head: bool) -> Self {
+    pub(super) fn new(to_head: bool, tls: Option<&Tls>) -> Self {
         Self {
-            stream: None,
+            socket: None,
             opening: None,
+            connected: 0,
+            secure: tls.map(Tls::of_connection),
+            session: None,
             served: false,
             request: None,
             response: Response::new(to_head),
@@ -85,49 +141,92 @@ impl Connection {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.stream.is_some()
+        self.socket.is_some()
     }
 
     pub(super) fn socket(&self) -> Option<RawFd> {
-        self.stream.as_ref().map(TcpStream::as_raw_fd)
+        self.socket.as_ref().map(Socket::as_raw_fd)
     }
 
     /// Begins to establish it at `now`; the socket to be watched.
-    pub(super) fn open(&mut self, target: SocketAddr, now: u64) -> io::Result<RawFd> {
+    pub(super) fn open(&mut self, target: &SockAddr, now: u64) -> io::Result<RawFd> {
         self.close();
         let kind = Type::from(libc::SOCK_STREAM | libc::SOCK_NONBLOCK);
-        let socket = Socket::new(Domain::for_address(target), kind, Some(Protocol::TCP))?;
-        // A request leaves at once, though the last response is not yet acknowledged.
-        socket.set_tcp_nodelay(true)?;
-        match socket.connect(&target.into()) {
+        let socket = if target.is_unix() {
+            Socket::new(Domain::UNIX, kind, None)?
+        } else {
+            let socket = Socket::new(target.domain(), kind, Some(Protocol::TCP))?;
+            // A request leaves at once, though the last response is not yet acknowledged.
+            socket.set_tcp_nodelay(true)?;
+            socket
+        };
+        match socket.connect(target) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             // A loopback connection may be established already; epoll reports that as well.
             _ => {}
         }
         self.opening = Some(now);
+        self.connected = 0;
         self.served = false;
-        Ok(self.stream.insert(socket.into()).as_raw_fd())
+        Ok(self.socket.insert(socket).as_raw_fd())
     }
 
-    /// Whether it is established by now; an error where it cannot be.
-    pub(super) fn is_established(&self) -> io::Result<bool> {
-        let Some(stream) = &self.stream else {
-            return Ok(false);
+    /// Goes on establishing it at `now`, with buffers for TLS; how that went, once it is established. An error where it cannot be.
+    pub(super) fn establish(
+        &mut self,
+        now: u64,
+        wire: &mut [u8],
+        buffer: &mut [u8],
+    ) -> io::Result<Option<Established>> {
+        let (Some(socket), Some(began)) = (&self.socket, self.opening) else {
+            return Ok(None);
         };
-        match stream.take_error()? {
-            Some(error) => Err(error),
-            None => Ok(stream.peer_addr().is_ok()),
+        if self.connected == 0 {
+            if let Some(error) = socket.take_error()? {
+                return Err(error);
+            }
+            if socket.peer_addr().is_err() {
+                return Ok(None);
+            }
+            self.connected = now;
+            if let Some(secure) = &self.secure {
+                self.session = Some(Box::new(Session::new(secure)?));
+            }
+        }
+        let mut tls = None;
+        if let Some(session) = &mut self.session {
+            let Some(agreed) = session.handshake(socket, wire, buffer)? else {
+                return Ok(None);
+            };
+            tls = Some((now_ns() - self.connected, agreed));
+        }
+        self.opening = None;
+        Ok(Some(Established {
+            connect: self.connected - began,
+            tls,
+        }))
+    }
+
+    /// Why it is not established after all this time.
+    pub(super) fn overdue(&self) -> io::Error {
+        match &self.session {
+            Some(_) => Failed::Silent.into(),
+            None => io::ErrorKind::TimedOut.into(),
         }
     }
 
     /// Hands what is left of the request to the kernel, as far as it takes it.
     #[inline]
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (Some(stream), Some(request)) = (&mut self.stream, &mut self.request) else {
+        let (Some(socket), Some(request)) = (&self.socket, &mut self.request) else {
             return Ok(());
         };
+        if let Some(session) = &mut self.session {
+            request.written += session.write(socket, &bytes[request.written..])?;
+            return Ok(());
+        }
         while request.written < bytes.len() {
-            match stream.write(&bytes[request.written..]) {
+            match send(socket, &[IoSlice::new(&bytes[request.written..])]) {
                 Ok(taken) => request.written += taken,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -137,18 +236,41 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come.
+    /// All of a request of this length has left.
     #[inline]
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.stream {
-            Some(stream) => stream.read(buffer),
-            None => Err(io::ErrorKind::WouldBlock.into()),
+    pub(super) fn has_sent(&self, written: usize, length: usize) -> bool {
+        written == length
+            && self
+                .session
+                .as_ref()
+                .is_none_or(|session| session.is_flushed())
+    }
+
+    /// Reads what has come; what TLS brings passes through `wire`.
+    #[inline]
+    pub(super) fn read(&mut self, wire: &mut [u8], buffer: &mut [u8]) -> io::Result<Came> {
+        let Some(socket) = &self.socket else {
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        if let Some(session) = &mut self.session {
+            return session.read(socket, wire, buffer);
         }
+        let length = receive(socket, buffer)?;
+        Ok(Came {
+            length,
+            // Fewer than there is room for: the kernel found nothing more.
+            more: length == buffer.len(),
+            ended: length == 0,
+        })
     }
 
     /// Closes it; the request under way stays.
     pub(super) fn close(&mut self) {
-        self.stream = None;
+        if let (Some(session), Some(socket)) = (&mut self.session, &self.socket) {
+            session.close(socket);
+        }
+        self.session = None;
+        self.socket = None;
         self.opening = None;
     }
 }

@@ -8,8 +8,9 @@ use std::io::{self, ErrorKind};
 
 use memchr::memmem::Finder;
 
-use super::connection::{Connection, Request};
+use super::connection::{Connection, Established, Request};
 use super::response::Progress;
+use super::tls::Failed;
 use super::{Counts, Workload};
 use crate::Error;
 use crate::clock::{SECOND, now_ns};
@@ -19,6 +20,8 @@ use crate::engine::{Driver, Epoll, Interest, Ledger, Tally, Window};
 const SPIN_NS: u64 = 10_000;
 /// Bytes read at once.
 const BUFFER: usize = 64 * 1024;
+/// Bytes of TLS read at once: with an incomplete record of 16 KiB from before, they are no more than [`BUFFER`] when decrypted.
+const WIRE: usize = 32 * 1024;
 /// A connection is read at most this many times in a row, so a long body on one does not starve the others.
 const READS: usize = 16;
 /// Connections that a thread opens at the same time before the load begins: fewer than any usual backlog.
@@ -27,6 +30,8 @@ const AT_ONCE: usize = 64;
 const CONNECT_NS: u64 = 5 * SECOND;
 /// How often the flag to stop is looked at meanwhile.
 const LOOK_NS: u64 = 20_000_000;
+/// How soon a Unix socket with a full queue is tried again.
+const AGAIN_NS: u64 = 1_000_000;
 
 /// What is counted beside sent, received and lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +41,8 @@ enum Failure {
     Timeout,
     /// The connection could not be established.
     Connect,
+    /// TLS failed, in the handshake or later, or a response that ends with the connection may have been cut.
+    Tls,
     /// The other side closed it before the response was complete.
     Closed,
     /// It was reset.
@@ -52,9 +59,10 @@ enum Failure {
 }
 
 /// Names of [`Failure`] in reports, in their order.
-pub(super) const ERRORS: [&str; 10] = [
+pub(super) const ERRORS: [&str; 11] = [
     "timeout",
     "connect",
+    "tls",
     "closed",
     "reset",
     "malformed",
@@ -75,6 +83,8 @@ pub(crate) struct Generator<'a> {
     /// Finds the text that is expected in a body.
     finder: Option<Finder<'a>>,
     buffer: Vec<u8>,
+    /// What TLS brings before it is decrypted; empty without TLS.
+    wire: Vec<u8>,
     counts: Counts,
     /// A due request found no free connection, and the backlog has not been worked off since.
     starved: bool,
@@ -95,93 +105,101 @@ impl<'a> Generator<'a> {
             workload,
             ledger,
             connections: (0..number)
-                .map(|_| Connection::new(workload.to_head))
+                .map(|_| Connection::new(workload.to_head, workload.route.tls.as_ref()))
                 .collect(),
             idle: (0..number).collect(),
             epoll,
             finder: workload.expect.body.as_ref().map(Finder::new),
             buffer: vec![0; BUFFER],
+            wire: vec![
+                0;
+                if workload.route.tls.is_some() {
+                    WIRE
+                } else {
+                    0
+                }
+            ],
             counts: Counts::new(),
             starved: false,
         };
         if workload.keepalive {
-            this.connect_all()?;
+            this.connect(number)?;
+        } else if thread == 0 && workload.is_tried() {
+            this.connect(1)?;
+            this.connections[0].close();
         }
         Ok(this)
     }
 
-    /// Establishes all connections, some at a time.
-    fn connect_all(&mut self) -> Result<(), Error> {
-        let target = self.workload.target;
-        let refuse = |error: io::Error| Error::Socket {
-            step: "open a connection",
-            target,
-            source_ip: None,
-            remedy: match error.kind() {
-                ErrorKind::ConnectionRefused => "start the server, or correct the port",
-                ErrorKind::AddrNotAvailable => {
-                    "use fewer --connections, or widen net.ipv4.ip_local_port_range"
-                }
-                ErrorKind::StorageFull => {
-                    "use fewer --connections, or raise fs.epoll.max_user_watches"
-                }
-                _ => {
-                    "check the route to the target, a firewall on the path, and the server's backlog"
-                }
-            },
-            error,
-        };
+    /// Establishes so many connections, some at a time.
+    fn connect(&mut self, number: usize) -> Result<(), Error> {
+        let workload = self.workload;
+        let refuse = |error: io::Error| workload.unconnected(error);
         let patience = CONNECT_NS.max(self.ledger.timeout);
         let at_once = (AT_ONCE / self.workload.threads).max(1);
         let (mut next, mut waiting) = (0, 0);
-        while next < self.connections.len() || waiting > 0 {
+        // Since when the queue of a Unix socket is full, which nothing reports.
+        let mut full = None;
+        while next < number || waiting > 0 {
             if self.ledger.stopped() {
                 return Err(refuse(ErrorKind::Interrupted.into()));
             }
             // One at a time, so that the time to connect is not that of the others.
-            let more = next < self.connections.len() && waiting < at_once;
+            let mut more = next < number && waiting < at_once;
+            let mut wait = if more { 0 } else { LOOK_NS };
             if more {
-                self.open(next, now_ns()).map_err(refuse)?;
-                next += 1;
-                waiting += 1;
+                match self.open(next, now_ns()) {
+                    Ok(()) => {
+                        (next, waiting, full) = (next + 1, waiting + 1, None);
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        let since = *full.get_or_insert(now_ns());
+                        if now_ns() - since > patience {
+                            return Err(refuse(error));
+                        }
+                        (more, wait) = (false, AGAIN_NS);
+                    }
+                    Err(error) => return Err(refuse(error)),
+                }
             }
-            let ready = self.epoll.wait(if more { 0 } else { LOOK_NS });
+            let ready = self.epoll.wait(wait);
             for n in 0..ready {
                 let at = self.epoll.ready(n);
-                if let Some(took) = self.established(at, now_ns()).map_err(refuse)? {
-                    self.counts.connect.record(took);
+                if let Some(established) = self.established(at, now_ns()).map_err(refuse)? {
+                    self.counts.time(&established);
                     waiting -= 1;
                 }
             }
             if more || ready > 0 {
                 continue;
             }
-            let oldest = self.connections.iter().filter_map(|one| one.opening).min();
-            if oldest.is_some_and(|began| now_ns() - began > patience) {
-                return Err(refuse(ErrorKind::TimedOut.into()));
+            let opening = self.connections.iter().filter(|one| one.opening.is_some());
+            let oldest = opening.min_by_key(|one| one.opening);
+            if let Some(oldest) = oldest
+                && oldest
+                    .opening
+                    .is_some_and(|began| now_ns() - began > patience)
+            {
+                return Err(refuse(oldest.overdue()));
             }
         }
         Ok(())
     }
 
-    /// Notes whether a connection that is being opened is established at `now`; how long that took, ns.
-    fn established(&mut self, at: usize, now: u64) -> io::Result<Option<u64>> {
+    /// Notes whether a connection that is being opened is established at `now`, and how that went.
+    fn established(&mut self, at: usize, now: u64) -> io::Result<Option<Established>> {
         let connection = &mut self.connections[at];
-        let Some(began) = connection.opening else {
-            return Ok(None);
-        };
-        if !connection.is_established()? {
-            return Ok(None);
+        let established = connection.establish(now, &mut self.wire, &mut self.buffer)?;
+        if let Some(established) = &established {
+            self.counts.opened(established);
         }
-        connection.opening = None;
-        self.counts.opened += 1;
-        Ok(Some(now - began))
+        Ok(established)
     }
 
     /// Begins to establish a connection.
     fn open(&mut self, at: usize, now: u64) -> io::Result<()> {
         let connection = &mut self.connections[at];
-        let socket = connection.open(self.workload.target, now)?;
+        let socket = connection.open(&self.workload.route.address, now)?;
         let watched = self.epoll.watch(socket, at, Interest::Stream);
         if watched.is_err() {
             connection.close();
@@ -313,8 +331,8 @@ impl<'a> Generator<'a> {
             }
             return;
         }
-        if connection.write(&self.workload.request).is_err() {
-            self.fail(at, Failure::Reset, sent);
+        if let Err(error) = connection.write(&self.workload.request) {
+            self.broken(at, &error, sent);
         }
     }
 
@@ -324,7 +342,9 @@ impl<'a> Generator<'a> {
         if self.connections[at].opening.is_some() {
             let now = now_ns();
             match self.established(at, now) {
-                Ok(Some(took)) if self.ledger.window.has(now) => self.counts.connect.record(took),
+                Ok(Some(established)) if self.ledger.window.has(now) => {
+                    self.counts.time(&established);
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(error) => return self.not_connected(at, &error, now),
@@ -333,12 +353,13 @@ impl<'a> Generator<'a> {
         // A server that refuses a long body answers before it ends the connection: that answer can still be read.
         let is_broken = self.connections[at].write(&self.workload.request).is_err();
         for _ in 0..READS {
-            match self.connections[at].read(&mut self.buffer) {
-                Ok(0) => return self.ended(at, now_ns()),
-                Ok(length) => {
-                    let served = self.absorb(at, length, has_ended);
-                    // Fewer than there is room for: the kernel found nothing more.
-                    if !served || length < BUFFER && !has_ended && !is_broken {
+            match self.connections[at].read(&mut self.wire, &mut self.buffer) {
+                Ok(came) if came.length == 0 && came.ended => return self.ended(at, now_ns()),
+                Ok(came) => {
+                    let has_ended = has_ended || came.ended;
+                    // TLS has messages that bring nothing.
+                    let served = came.length == 0 || self.absorb(at, came.length, has_ended);
+                    if !served || !came.more && !has_ended && !is_broken {
                         return;
                     }
                 }
@@ -347,7 +368,7 @@ impl<'a> Generator<'a> {
                 Err(_) if self.connections[at].request.is_none() => {
                     return self.lost_idle(at, now_ns());
                 }
-                Err(_) => return self.fail(at, Failure::Reset, now_ns()),
+                Err(error) => return self.broken(at, &error, now_ns()),
             }
         }
         // Without it the rest would wait for the next arrival.
@@ -420,7 +441,7 @@ impl<'a> Generator<'a> {
         connection.served = true;
         let status = connection.response.status();
         // What is left of a request would be taken for the next one.
-        let is_sent = request.written == self.workload.request.len();
+        let is_sent = connection.has_sent(request.written, self.workload.request.len());
         let keeps = self.workload.keepalive
             && !has_ended
             && is_sent
@@ -475,7 +496,24 @@ impl<'a> Generator<'a> {
             ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory => self.ledger.not_taken(1, now),
             _ => {}
         }
-        self.fail(at, Failure::Connect, now);
+        let failure = match Failed::behind(error) {
+            Some(_) => Failure::Tls,
+            None => Failure::Connect,
+        };
+        self.fail(at, failure, now);
+    }
+
+    /// A connection broke while it carried a request.
+    #[cold]
+    fn broken(&mut self, at: usize, error: &io::Error, now: u64) {
+        let failure = match error.kind() {
+            // TLS did not say that it was the end: of a response that has no other, the rest may be missing.
+            ErrorKind::UnexpectedEof if self.connections[at].response.ends() => Failure::Tls,
+            ErrorKind::UnexpectedEof => Failure::Closed,
+            _ if Failed::behind(error).is_some() => Failure::Tls,
+            _ => Failure::Reset,
+        };
+        self.fail(at, failure, now);
     }
 
     /// A connection has failed, and the request under way on it. In a closed loop, one that has served a response is replaced at once;

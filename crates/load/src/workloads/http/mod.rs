@@ -1,4 +1,4 @@
-//! HTTP/1.1 requests over TCP, each with one response.
+//! HTTP/1.1 requests over TCP, TLS or a Unix socket, each with one response.
 //!
 //! A thread has a share of the connections and waits for all of them together; each connection carries one request at a time. A
 //! response that is not what was expected is counted as an error and is no answer: it enters neither rate nor latency.
@@ -7,31 +7,40 @@ mod connection;
 mod generator;
 mod parameters;
 pub mod response;
+mod tls;
+mod transport;
 mod values;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use rungwise_model::load::{Http, Second};
+use rungwise_model::load::{Http, Second, Tls as TlsReport};
 use rungwise_stats::histogram::Histogram;
 
 pub use parameters::Parameters;
+pub use transport::{Resolve, Transport, Version};
 pub use values::{Expect, Header, Method, Url};
 
+use connection::Established;
 use generator::{ERRORS, Generator};
+use tls::{Agreed, Failed, Tls};
+use transport::Route;
 
 use crate::Error;
 use crate::engine::{self, Arrival, Completed, Hooks, Kind, Ledger, Plan, Stop};
-use crate::parameters::{Contradiction, Length, Load, Probe, refused};
+use crate::parameters::{Contradiction, Length, Load, Probe, Target, refused};
 
 /// What `rungwise explain http` shows.
 pub(super) const WORKLOAD: super::Workload = super::Workload {
     id: "http",
     by_hand: true,
-    summary: "HTTP/1.1 requests without TLS, each with one response.",
+    summary: "HTTP/1.1 requests, by TLS or without, each with one response.",
     doc: "\
 - **who**: `connections` connections over all `threads` ask one server, one request at a time on each; `no_keepalive` opens a new one per request.
+- **where to**: `url`, `http://` or `https://`; `resolve` gives the address of its host, `unix_socket` the socket of a server on this machine. With TLS the \
+    certificate is verified against the CAs of the system, or those of `cacert`; `insecure` accepts any, `tls` fixes the version.
 - **messages**: the same request each time: `url`, `method`, `headers`, `body`. Responses may have a length, chunks or an end with the \
     connection; redirects are counted and not followed.
 - **when**: closed, so that each connection always has a request under way, or open, at a constant or changing rate that does not wait for the server.
@@ -64,7 +73,8 @@ pub(crate) struct Workload {
     /// A connection carries one request after another.
     keepalive: bool,
     expect: Expect,
-    target: SocketAddr,
+    target: Target,
+    route: Route,
     threads: usize,
     pins: Option<Vec<usize>>,
     arrival: Arrival,
@@ -84,13 +94,17 @@ pub(crate) struct Counts {
     opened: u64,
     /// Times to establish them, ns.
     connect: Histogram,
+    /// What was agreed in the handshakes of TLS, and how often; a handful.
+    agreed: Vec<(Agreed, u64)>,
+    /// Times of these handshakes, ns.
+    handshake: Histogram,
     /// Times to the first byte of responses to requests of the window, ns.
     first_byte: Histogram,
 }
 
 impl Workload {
     fn check(&self) -> Result<(), Error> {
-        refused(self.target, self.contradictions())
+        refused(self.target.clone(), self.contradictions())
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
@@ -102,6 +116,54 @@ impl Workload {
             (1, MOST_CONNECTIONS),
         ));
         found
+    }
+
+    /// A connection is tried before the load, though each request opens its own: what TLS or a path has wrong is found at once.
+    fn is_tried(&self) -> bool {
+        self.route.tls.is_some() || self.route.address.is_unix()
+    }
+
+    /// Why a connection cannot be established, and what to do.
+    fn unconnected(&self, error: io::Error) -> Error {
+        let target = self.target.clone();
+        if let (Some(tls), Some(failed)) = (&self.route.tls, Failed::behind(&error)) {
+            let (why, remedy) = tls.explain(failed);
+            return Error::Tls {
+                target,
+                why,
+                remedy,
+            };
+        }
+        let is_unix = self.route.address.is_unix();
+        Error::Socket {
+            step: "open a connection",
+            target,
+            source_ip: None,
+            remedy: match error.kind() {
+                ErrorKind::NotFound => "start the server, or correct the path",
+                ErrorKind::PermissionDenied if is_unix => {
+                    "run as a user who may write to the socket and enter its folders"
+                }
+                ErrorKind::ConnectionRefused if is_unix => {
+                    "nothing listens on this path: start the server, or correct the path"
+                }
+                ErrorKind::WouldBlock => {
+                    "the server does not accept connections: check that it runs, and its backlog"
+                }
+                ErrorKind::StorageFull => {
+                    "use fewer --connections, or raise fs.epoll.max_user_watches"
+                }
+                _ if is_unix => "check that the path is that of a server's stream socket",
+                ErrorKind::ConnectionRefused => "start the server, or correct the port",
+                ErrorKind::AddrNotAvailable => {
+                    "use fewer --connections, or widen net.ipv4.ip_local_port_range"
+                }
+                _ => {
+                    "check the route to the target, a firewall on the path, and the server's backlog"
+                }
+            },
+            error,
+        }
     }
 
     /// The connections of a thread.
@@ -163,7 +225,7 @@ impl Kind for Workload {
 
     fn plan(&self) -> Plan {
         Plan {
-            target: self.target,
+            target: self.target.clone(),
             threads: self.threads,
             pins: self.pins.clone(),
             arrival: self.arrival,
@@ -202,7 +264,7 @@ impl Kind for Workload {
         for counts in &own {
             all.merge(counts);
         }
-        completed.measurement.http = Some(all.report());
+        completed.measurement.http = Some(all.report(self.route.tls.as_ref()));
     }
 }
 
@@ -214,6 +276,8 @@ impl Counts {
             bytes: 0,
             opened: 0,
             connect: Histogram::new(),
+            agreed: Vec::new(),
+            handshake: Histogram::new(),
             first_byte: Histogram::new(),
         }
     }
@@ -225,10 +289,62 @@ impl Counts {
         self.bytes += other.bytes;
         self.opened += other.opened;
         self.connect.merge(&other.connect);
+        for (agreed, times) in &other.agreed {
+            self.agree(*agreed, *times);
+        }
+        self.handshake.merge(&other.handshake);
         self.first_byte.merge(&other.first_byte);
     }
 
-    fn report(&self) -> Http {
+    /// Counts a connection that was established.
+    fn opened(&mut self, established: &Established) {
+        self.opened += 1;
+        if let Some((_, agreed)) = established.tls {
+            self.agree(agreed, 1);
+        }
+    }
+
+    fn agree(&mut self, agreed: Agreed, times: u64) {
+        match self.agreed.iter_mut().find(|(known, _)| *known == agreed) {
+            Some((_, sum)) => *sum += times,
+            None => self.agreed.push((agreed, times)),
+        }
+    }
+
+    /// Records how long that took.
+    fn time(&mut self, established: &Established) {
+        self.connect.record(established.connect);
+        if let Some((handshake, _)) = established.tls {
+            self.handshake.record(handshake);
+        }
+    }
+
+    /// What is reported of TLS.
+    fn of_tls(&self, tls: &Tls) -> TlsReport {
+        let mut negotiated = BTreeMap::new();
+        let (mut full, mut resumed) = (0, 0);
+        for (agreed, times) in &self.agreed {
+            // rustls has names of its own for the suites of TLS 1.3.
+            let suite = agreed.suite.replacen("TLS13_", "TLS_", 1);
+            *negotiated
+                .entry(format!("{} {suite}", agreed.version))
+                .or_default() += times;
+            if agreed.resumed {
+                resumed += times;
+            } else {
+                full += times;
+            }
+        }
+        TlsReport {
+            verified: tls.verifies(),
+            negotiated,
+            full,
+            resumed,
+            handshake_us: self.handshake.quantiles(),
+        }
+    }
+
+    fn report(&self, tls: Option<&Tls>) -> Http {
         let statuses = self
             .statuses
             .iter()
@@ -241,6 +357,7 @@ impl Counts {
             received_bytes: self.bytes,
             connections: self.opened,
             connect_us: self.connect.quantiles(),
+            tls: tls.map(|tls| self.of_tls(tls)),
             first_byte_us: self.first_byte.quantiles(),
         }
     }

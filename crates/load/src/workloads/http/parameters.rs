@@ -6,16 +6,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
+use super::transport::{Route, Transport};
 use super::values::{Expect, Header, Method, Url};
 use crate::Error;
-use crate::parameters::{Contradiction, Driven, Length, Load, Schedule, Site, Traffic};
+use crate::parameters::{
+    Contradiction, Driven, Length, Load, Schedule, Site, Traffic, WrittenTarget,
+};
 use crate::values::Rate;
 
 /// HTTP/1.1 requests with one response each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[schemars(inline)]
 pub struct Parameters {
-    /// Where requests go: `http://ADDRESS:PORT/PATH`; in a scenario also `http://{server}:8080/PATH`.
+    /// Where requests go: `http://HOST:PORT/PATH`, or `https://` for TLS; in a scenario an address, also `http://{server}:8080/PATH`.
     pub url: Url,
     /// Method of the requests [default: GET, or POST with a body].
     #[arg(long, value_name = "METHOD")]
@@ -41,6 +44,10 @@ pub struct Parameters {
     #[arg(long, value_name = "CONDITIONS")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
+    /// How connections are made.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub transport: Transport,
     /// When requests are sent, by how many threads, and the timeout.
     #[command(flatten)]
     #[serde(flatten)]
@@ -55,8 +62,8 @@ fn connections() -> u32 {
 const TEXT: &str = "text:";
 
 impl Parameters {
-    /// The traffic with this body at `site`.
-    fn traffic(&self, body: Option<&[u8]>, site: &Site<'_>) -> Workload {
+    /// The traffic with this body on this route at `site`.
+    fn traffic(&self, body: Option<&[u8]>, route: Route, site: &Site<'_>) -> Workload {
         let plan = self.schedule.plan(site, &Length::ANY);
         let method = match (&self.method, body) {
             (Some(method), _) => &method.0,
@@ -66,12 +73,13 @@ impl Parameters {
         let connections = self.connections as usize;
         Workload {
             request: self.request(method, body, site),
-            words: format!("{method} {}", self.url),
+            words: format!("{method} {}{}", self.url, self.transport),
             to_head: method == "HEAD",
             connections,
             keepalive: !self.no_keepalive,
             expect: self.expect.clone().unwrap_or_default(),
             target: plan.target,
+            route,
             // A thread without a connection has nothing to do.
             threads: plan.threads.min(connections.max(1)),
             pins: plan.pins,
@@ -150,8 +158,8 @@ impl Traffic for Parameters {
         &super::WORKLOAD
     }
 
-    fn target(&self) -> &str {
-        &self.url.target
+    fn target(&self) -> WrittenTarget<'_> {
+        self.transport.target(&self.url)
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
@@ -168,7 +176,11 @@ impl Traffic for Parameters {
             let why = "a response to HEAD has no body to expect a text in; use GET, or expect a status alone";
             found.push(Contradiction::of(&["expect"], why));
         }
-        found.extend(self.traffic(None, &Site::ANY).contradictions());
+        found.extend(self.transport.contradictions(&self.url));
+        found.extend(
+            self.traffic(None, Route::any(), &Site::ANY)
+                .contradictions(),
+        );
         found
     }
 
@@ -186,6 +198,7 @@ impl Driven for Parameters {
         let body = self.body.as_deref();
         body.filter(|body| !body.starts_with(TEXT))
             .into_iter()
+            .chain(self.transport.file())
             .collect()
     }
 
@@ -198,7 +211,8 @@ impl Driven for Parameters {
     }
 
     fn prepare(&self, site: &Site<'_>) -> Result<Box<dyn Load>, Error> {
-        let workload = self.traffic(self.body(site)?.as_deref(), site);
+        let route = self.transport.route(&self.url, site)?;
+        let workload = self.traffic(self.body(site)?.as_deref(), route, site);
         workload.check()?;
         Ok(Box::new(workload))
     }

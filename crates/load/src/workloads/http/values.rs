@@ -6,14 +6,16 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where requests go, without TLS: `http://192.0.2.1:8080/create?x=1`.
+/// Where requests go: `http://192.0.2.1:8080/create?x=1`, `https://shop.example/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", inline, extend("format" = "http-url"))]
 pub struct Url {
+    /// Requests travel by TLS (`https`).
+    pub tls: bool,
     /// Host and port as they were written, for the `Host` header.
     pub authority: String,
-    /// The same with its port, 80 where none was written.
+    /// The same with its port; where none was written 80, or 443 with TLS.
     pub target: String,
     /// Path and query.
     pub path: String,
@@ -57,20 +59,22 @@ impl Default for Expect {
 }
 
 /// How a URL is written.
-const WRITE: &str = "write it as http://192.0.2.1:8080/path, http://[2001:db8::1]/ or http://name/";
+const WRITE: &str =
+    "write it as http://192.0.2.1:8080/path, http://[2001:db8::1]/ or https://name/";
 
 impl FromStr for Url {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.starts_with("https://") {
-            return Err(format!(
-                "'{text}' needs TLS, which this workload does not speak; load the port without TLS, or use a program in a scenario (kind = \"command\")"
-            ));
-        }
-        let rest = text
-            .strip_prefix("http://")
-            .ok_or_else(|| format!("'{text}' does not begin with http://; {WRITE}"))?;
+        let (tls, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
+            (Some(rest), _) => (true, rest),
+            (None, Some(rest)) => (false, rest),
+            (None, None) => {
+                return Err(format!(
+                    "'{text}' does not begin with http:// or https://; {WRITE}"
+                ));
+            }
+        };
         let split = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(split);
         if authority.contains('@') {
@@ -99,17 +103,31 @@ impl FromStr for Url {
         // A fragment stays with the client.
         let path = path.split('#').next().unwrap_or_default();
         let slash = if path.starts_with('/') { "" } else { "/" };
+        let default = if tls { "443" } else { "80" };
         Ok(Self {
-            target: format!("{host}:{}", port.unwrap_or("80")),
+            tls,
+            target: format!("{host}:{}", port.unwrap_or(default)),
             authority: authority.to_owned(),
             path: format!("{slash}{path}"),
         })
     }
 }
 
+impl Url {
+    /// The host without brackets.
+    pub fn host(&self) -> &str {
+        let host = self.target.rsplit_once(':').map_or("", |(host, _)| host);
+        let inner = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        inner.unwrap_or(host)
+    }
+}
+
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.path)
+        let scheme = if self.tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.path)
     }
 }
 
@@ -264,6 +282,7 @@ macro_rules! texts {
 }
 
 texts!(Url, Header, Method, Expect);
+pub(super) use texts;
 
 #[cfg(test)]
 mod tests {
@@ -284,6 +303,13 @@ mod tests {
                 "shop.example:80",
                 "/",
             ),
+            (
+                "https://shop.example/a",
+                "shop.example",
+                "shop.example:443",
+                "/a",
+            ),
+            ("https://[::1]:8443", "[::1]:8443", "[::1]:8443", "/"),
             ("http://[::1]/", "[::1]", "[::1]:80", "/"),
             ("http://[::1]:81?q", "[::1]:81", "[::1]:81", "/?q"),
             (
@@ -301,7 +327,8 @@ mod tests {
             assert_eq!(url.to_string().parse::<Url>(), Ok(url));
         }
         for (text, words) in [
-            ("https://a/", "TLS"),
+            ("ftp://a/", "https://"),
+            ("https:///", "not a host"),
             ("127.0.0.1:80", "http://"),
             ("http://", "not a host"),
             ("http://:80/", "not a host"),

@@ -343,7 +343,7 @@ impl Kind for Workload {
 
     fn plan(&self) -> Plan {
         Plan {
-            target: self.target,
+            target: self.target.into(),
             threads: self.threads,
             pins: self.pins.clone(),
             arrival: self.arrival,

@@ -1,6 +1,6 @@
 //! The parameters of UDP traffic.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use rungwise_serve::udp::XdpDevice;
 use schemars::JsonSchema;
@@ -10,7 +10,9 @@ use super::{Payload, Workload};
 use crate::Error;
 use crate::dns::{self, Query};
 use crate::engine::Arrival;
-use crate::parameters::{Contradiction, Driven, Length, Load, Schedule, Site, Traffic};
+use crate::parameters::{
+    Contradiction, Driven, Length, Load, Schedule, Site, Traffic, WrittenTarget,
+};
 use crate::values::{Rate, Size, XdpPlace};
 
 /// Default size of a request.
@@ -97,7 +99,10 @@ impl Parameters {
             });
         let plan = self.schedule.plan(site, length);
         Workload {
-            target: plan.target,
+            target: plan
+                .target
+                .address()
+                .expect("datagrams go to an address and a port"),
             threads: plan.threads,
             pins: plan.pins,
             arrival: plan.arrival,
@@ -142,8 +147,8 @@ impl Traffic for Parameters {
         &super::WORKLOAD
     }
 
-    fn target(&self) -> &str {
-        &self.target
+    fn target(&self) -> WrittenTarget<'_> {
+        WrittenTarget::Address(&self.target)
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
@@ -180,7 +185,7 @@ impl Traffic for Parameters {
         let mut site = Site::ANY;
         // Of the families, the one of the source: the target may be a placeholder.
         if let Some(IpAddr::V6(_)) = self.source {
-            site.target = (std::net::Ipv6Addr::LOCALHOST, 9).into();
+            site.target = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 9)).into();
         }
         let mut workload = self.traffic(payload, &site, &Length::ANY);
         workload.af_xdp = self.af_xdp.as_ref().map(|place| place.on("eth0"));

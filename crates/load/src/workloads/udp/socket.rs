@@ -47,7 +47,7 @@ pub(super) fn open(wish: &Wish) -> Result<OwnedFd, Error> {
     let refuse = |step: &'static str, remedy: &'static str| {
         move |error: io::Error| Error::Socket {
             step,
-            target: wish.target,
+            target: wish.target.into(),
             source_ip: wish.source,
             error,
             remedy,

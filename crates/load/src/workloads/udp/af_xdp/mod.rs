@@ -181,7 +181,7 @@ fn check_fit(
 ) -> Result<(), Error> {
     let contradiction = |why| {
         Err(Error::Workload {
-            target: workload.target,
+            target: workload.target.into(),
             why,
         })
     };
@@ -223,7 +223,7 @@ fn reserve(wish: &Wish, source: IpAddr, count: usize) -> Result<(u16, Vec<OwnedF
         let first = at(0)?;
         let from = socket::local_port(&first).map_err(|error| Error::Socket {
             step: "read the port of a socket",
-            target: wish.target,
+            target: wish.target.into(),
             source_ip: Some(source),
             error,
             remedy: "report this as a bug",
@@ -299,7 +299,7 @@ fn refusal(
     move |error| Error::AfXdp {
         step,
         device,
-        target,
+        target: target.into(),
         error,
         remedy,
     }
