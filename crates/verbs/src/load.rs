@@ -115,7 +115,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Mea
         return limit::find(driven, &site, run, invocation);
     }
     let load = driven.prepare(&site).map_err(problem)?;
-    let session = Session::open(&*load, target, run, invocation)?;
+    let session = Session::open(&*load, &target, run, invocation)?;
     let length = run.length(DEFAULT_WINDOW);
     if let Stop::After(window) = length.stop
         && window > EXPLAINED
@@ -148,7 +148,7 @@ fn resolve(text: &str, parameters: &Parameters) -> anyhow::Result<SocketAddr> {
 
 /// One target, loaded once or several times.
 struct Session<'a> {
-    target: Target,
+    target: &'a Target,
     server: Server,
     sources: Vec<CpuSource>,
     interrupt: Interrupt,
@@ -160,13 +160,13 @@ impl<'a> Session<'a> {
     /// Finds the server's processes, if they run here.
     fn open(
         load: &dyn Load,
-        target: Target,
+        target: &'a Target,
         args: &Run,
         invocation: &'a Invocation<'a>,
     ) -> anyhow::Result<Self> {
         let interrupt = invocation.interrupt()?;
         let started = clock::utc_now();
-        let server = match (&args.server_pid[..], &target) {
+        let server = match (&args.server_pid[..], target) {
             ([], Target::Address(address)) if !is_local(*address) => Server::Elsewhere,
             ([], target) => Server::holding(&Live, target, &load.probe()),
             (named, _) => Server::Here(named.to_vec()),

@@ -63,7 +63,7 @@ kinds! {
     /// Any program that loads the service.
     #[command(skip)]
     Command(command),
-    /// HTTP/1.1 requests without TLS, each with one response.
+    /// HTTP/1.1 requests, by TLS or without, each with one response.
     ///
     /// Without --rate or --ramp the loop is closed: each connection always has a request under way. A response that --expect does not
     /// accept is an error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no response.

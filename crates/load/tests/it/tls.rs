@@ -24,6 +24,9 @@ type Stream = rustls::StreamOwned<ServerConnection, TcpStream>;
 /// What a server does with request `n` of all, whose body is read; false ends the connection, by TLS or not.
 type Behaviour = fn(u64, &mut Stream) -> bool;
 
+/// Whose certificate a server shows.
+type Issue = fn(&Authority) -> Issued;
+
 struct Server {
     address: SocketAddr,
     authority: Authority,
@@ -36,7 +39,7 @@ const ANY_VERSION: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
 /// A server with a certificate for `localhost`; of connection `n`, `accepts` says whether TLS begins at all.
 fn serve(
     versions: &[&'static SupportedProtocolVersion],
-    issue: fn(&Authority) -> Issued,
+    issue: Issue,
     accepts: fn(u64) -> bool,
     behaviour: Behaviour,
 ) -> Server {
@@ -280,7 +283,7 @@ fn handshakes_that_fail_under_load_are_counted_by_their_name() {
 
 #[test]
 fn a_server_that_cannot_be_trusted_is_refused_before_the_load() {
-    let cases: [(fn(&Authority) -> Issued, &[&str], &[&str]); 6] = [
+    let cases: [(Issue, &[&str], &[&str]); 6] = [
         (
             good,
             &[],

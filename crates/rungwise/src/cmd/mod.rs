@@ -74,7 +74,7 @@ pub(crate) enum Verb {
     /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
     Tune(tune::Args),
     /// Drive a service and measure it.
-    Load(load::Args),
+    Load(Box<load::Args>),
     /// Run a server to measure against.
     #[command(subcommand)]
     Serve(serve::What),

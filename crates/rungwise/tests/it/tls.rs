@@ -226,7 +226,7 @@ fn what_cannot_be_connected_is_refused_with_the_remedy() {
         (
             format!("{url} --cacert {}", bench.path("server.key").display()),
             2,
-            &["none can be read"],
+            &["no certificate in PEM form"],
         ),
         (
             format!("{url} --cacert {} --insecure", nginx.cacert),

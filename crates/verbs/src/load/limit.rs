@@ -52,7 +52,7 @@ pub(super) fn find(
     let limits = limits(driven, &site.target, &args.slo)?;
     let needed = driven.schedule().rate.map(|rate| rate.0);
     let closed = driven.paced(None).prepare(site).map_err(problem)?;
-    let session = Session::open(&*closed, site.target.clone(), args, invocation)?;
+    let session = Session::open(&*closed, &site.target, args, invocation)?;
     let length = args.length(WINDOW);
     invocation.say("closed loop, to see what the service can do at most ...");
     let fastest = session.measure(&*closed, &length)?;

@@ -44,14 +44,14 @@ pub struct Parameters {
     #[arg(long, value_name = "CONDITIONS")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
-    /// How connections are made.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub transport: Transport,
     /// When requests are sent, by how many threads, and the timeout.
     #[command(flatten)]
     #[serde(flatten)]
     pub schedule: Schedule,
+    /// How connections are made.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub transport: Transport,
 }
 
 fn connections() -> u32 {

@@ -49,16 +49,20 @@ impl Trust {
         let mut found = 0;
         for certificate in CertificateDer::pem_slice_iter(text) {
             let certificate = certificate.map_err(|error| {
-                format!("cannot read {file} as certificates: {error}; name a file in PEM form")
+                format!("cannot trust the CAs of {file}: it is not in PEM form ({error:?}); name the file with the CA's certificate")
             })?;
             found += 1;
             // What a system has collected may contain single ones that are too old to be read.
             let _ = roots.add(certificate);
         }
         if roots.is_empty() {
+            let why = if found == 0 {
+                "it contains no certificate in PEM form (-----BEGIN CERTIFICATE-----)"
+            } else {
+                "none of its certificates can be read"
+            };
             return Err(format!(
-                "cannot use the CA certificates of {file}: it has {found} certificates, and none can be read; name a file with one in PEM form \
-                 (-----BEGIN CERTIFICATE-----)"
+                "cannot trust the CAs of {file}: {why}; name the file with the CA's certificate"
             ));
         }
         Ok(Self::Cas {
@@ -168,7 +172,7 @@ impl Tls {
                 "the server sent data before it was asked".to_owned(),
                 "check that this port serves HTTP/1.1".to_owned(),
             ),
-            Failed::Tls(rustls::Error::InvalidCertificate(error)) => self.untrusted(error, &name, cas),
+            Failed::Tls(rustls::Error::InvalidCertificate(error)) => untrusted(error, &name, cas),
             Failed::Tls(rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) | rustls::Error::PeerIncompatible(
                 PeerIncompatible::ServerDoesNotSupportTls12Or13 | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
             )) => (
@@ -201,64 +205,58 @@ impl Tls {
         };
         (why, what)
     }
+}
 
-    /// Why a certificate is not accepted, and what to do.
-    fn untrusted(&self, error: &CertificateError, name: &str, cas: &str) -> (String, String) {
-        let skip = "accept any certificate with --insecure";
-        match error {
-            // Another CA may have the name of the right one.
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => (
-                format!("its certificate was issued by none of the CAs in {cas}"),
-                format!("name the CA's certificate with --cacert FILE, or {skip}"),
+/// Why a certificate is not accepted, and what to do.
+fn untrusted(error: &CertificateError, name: &str, cas: &str) -> (String, String) {
+    let skip = "accept any certificate with --insecure";
+    match error {
+        // Another CA may have the name of the right one.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => (
+            format!("its certificate was issued by none of the CAs in {cas}"),
+            format!("name the CA's certificate with --cacert FILE, or {skip}"),
+        ),
+        CertificateError::NotValidForName => (
+            format!("its certificate is not for {name}"),
+            format!(
+                "use a host of the certificate in the URL, and --resolve HOST:PORT:ADDRESS for its address; or {skip}"
             ),
-            CertificateError::NotValidForName => (
-                format!("its certificate is not for {name}"),
-                format!(
-                    "use a host of the certificate in the URL, and --resolve HOST:PORT:ADDRESS for its address; or {skip}"
-                ),
+        ),
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => (
+            format!(
+                "its certificate is for no host (it has no subjectAltName), and {name} is asked"
             ),
-            CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => (
-                format!(
-                    "its certificate is for no host (it has no subjectAltName), and {name} is asked"
-                ),
-                format!("issue one with a subjectAltName, or {skip}"),
+            format!("issue one with a subjectAltName, or {skip}"),
+        ),
+        CertificateError::NotValidForNameContext { presented, .. } => (
+            format!(
+                "its certificate is for {}, not for {name}",
+                plain(presented).join(", ")
             ),
-            CertificateError::NotValidForNameContext { presented, .. } => (
-                format!(
-                    "its certificate is for {}, not for {name}",
-                    plain(presented).join(", ")
-                ),
-                format!(
-                    "use a host of the certificate in the URL, and --resolve HOST:PORT:ADDRESS for its address; or {skip}"
-                ),
+            format!(
+                "use a host of the certificate in the URL, and --resolve HOST:PORT:ADDRESS for its address; or {skip}"
             ),
-            CertificateError::ExpiredContext { time, not_after } => (
-                format!("its certificate expired {} ago", span(*not_after, *time)),
-                format!("renew it, or {skip}"),
+        ),
+        CertificateError::ExpiredContext { time, not_after } => (
+            format!("its certificate expired {} ago", span(*not_after, *time)),
+            format!("renew it, or {skip}"),
+        ),
+        CertificateError::NotValidYetContext { time, not_before } => (
+            format!(
+                "its certificate is valid only in {}",
+                span(*time, *not_before)
             ),
-            CertificateError::NotValidYetContext { time, not_before } => (
-                format!(
-                    "its certificate is valid only in {}",
-                    span(*time, *not_before)
-                ),
-                format!("correct the clock of this machine, or {skip}"),
-            ),
-            // rustls keeps the error of its verifier in a type of that crate.
-            CertificateError::Other(error)
-                if format!("{error:?}").contains("CaUsedAsEndEntity") =>
-            {
-                (
-                    "its certificate is that of a CA, which must not be a server's".to_owned(),
-                    format!(
-                        "issue one for the server by that CA (basicConstraints CA:FALSE), or {skip}"
-                    ),
-                )
-            }
-            error => (
-                format!("its certificate is not accepted: {error}"),
-                format!("correct the certificate, or {skip}"),
-            ),
-        }
+            format!("correct the clock of this machine, or {skip}"),
+        ),
+        // rustls keeps the error of its verifier in a type of that crate.
+        CertificateError::Other(error) if format!("{error:?}").contains("CaUsedAsEndEntity") => (
+            "its certificate is that of a CA, which must not be a server's".to_owned(),
+            format!("issue one for the server by that CA (basicConstraints CA:FALSE), or {skip}"),
+        ),
+        error => (
+            format!("its certificate is not accepted: {error}"),
+            format!("correct the certificate, or {skip}"),
+        ),
     }
 }
 
