@@ -8,5 +8,16 @@
 #![warn(missing_docs)]
 
 pub mod af_xdp;
+mod affinity;
 mod bpf;
+mod config;
+mod counters;
+mod error;
+mod guard;
+mod name;
+mod pins;
+mod read_back;
+mod socket;
+mod steer;
+mod stop;
 pub mod udp;

@@ -16,13 +16,15 @@ use crate::af_xdp::{
     Device, Filter, Frame, Frames, Redirect, Taker, Xsk, largest_payload, read, turn,
 };
 
-use super::error::{Error, Feature};
 use super::handler::Handler;
-use super::message::{Local, Name};
-use super::read_back::Ledger;
+use super::message::Local;
 use super::single::Receiver;
-use super::worker::{Desk, Stop};
+use super::worker::Desk;
 use super::{XdpDevice, XdpMode};
+use crate::error::{Error, Feature};
+use crate::name::Name;
+use crate::read_back::Ledger;
+use crate::stop::Stop;
 
 const AF_XDP: Feature = Feature {
     switch: "af-xdp",

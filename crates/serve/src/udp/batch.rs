@@ -5,8 +5,10 @@
 use std::io;
 
 use super::handler::Handler;
-use super::message::{Arrival, Control, Name};
-use super::worker::{Desk, MAX_REQUEST, STRIDE, Stop};
+use super::message::{Arrival, Control};
+use super::worker::{Desk, MAX_REQUEST, STRIDE};
+use crate::name::Name;
+use crate::stop::Stop;
 
 /// Serves until `stop`, up to `size` datagrams per call. `control`: ask for local address and segment size.
 pub(super) fn run<H: Handler>(desk: &mut Desk<H>, stop: &Stop, size: usize, control: bool) {
@@ -37,7 +39,7 @@ pub(super) fn run<H: Handler>(desk: &mut Desk<H>, stop: &Stop, size: usize, cont
     let mut stale = size;
     while !stop.expired() {
         for header in &mut headers[..stale] {
-            header.msg_hdr.msg_namelen = super::message::NAME_ROOM as libc::socklen_t;
+            header.msg_hdr.msg_namelen = crate::name::NAME_ROOM as libc::socklen_t;
             if control {
                 header.msg_hdr.msg_controllen = super::message::CONTROL_ROOM as _;
             }

@@ -1,7 +1,6 @@
-//! What each worker did. A worker counts in its own cache lines and is their only writer, so counting is a
-//! load, an addition and a store, once per batch; readers take what is there.
+//! What each worker did.
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use crate::counters;
 
 /// Counters of a whole server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,12 +27,7 @@ impl Counters {
             total.receive_errors += worker.receive_errors;
             total.rounds += worker.rounds;
             total.cpu_ns += worker.cpu_ns;
-            for &(cpu, received) in &worker.cpus {
-                match total.cpus.binary_search_by_key(&cpu, |entry| entry.0) {
-                    Ok(at) => total.cpus[at].1 += received,
-                    Err(at) => total.cpus.insert(at, (cpu, received)),
-                }
-            }
+            counters::merge(&mut total.cpus, &worker.cpus);
         }
         total
     }
@@ -95,112 +89,56 @@ pub(super) struct Tally {
     pub(super) receive_errors: u64,
 }
 
-/// Where a worker publishes. Aligned to two cache lines, since x86 fetches them in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-pub(super) struct Published {
-    received: AtomicU64,
-    received_bytes: AtomicU64,
-    sent: AtomicU64,
-    sent_bytes: AtomicU64,
-    refused: AtomicU64,
-    panics: AtomicU64,
-    send_errors: AtomicU64,
-    receive_errors: AtomicU64,
-    rounds: AtomicU64,
-    /// CPU time at the worker's end; before, it is read from the thread's clock.
-    final_cpu_ns: AtomicU64,
-    /// Thread id while the thread lives, else 0.
-    thread: AtomicI32,
-    /// Requests by CPU.
-    cpus: Box<[AtomicU64]>,
+/// Where a worker publishes: `received` first, so that it errs on the side of more requests than replies.
+pub(super) type Published = counters::Published<9>;
+
+impl Tally {
+    /// Publishes a round that ended on `cpu`.
+    pub(super) fn publish(&self, to: &Published, cpu: usize) {
+        let round = [
+            self.received,
+            self.received_bytes,
+            self.sent,
+            self.sent_bytes,
+            self.refused,
+            self.panics,
+            self.send_errors,
+            self.receive_errors,
+            u64::from(self.received > 0),
+        ];
+        to.add(&round, cpu, self.received);
+    }
 }
 
-impl Published {
-    /// Counters for a machine with CPUs below `cpus`.
-    pub(super) fn new(cpus: usize) -> Self {
+impl WorkerCounters {
+    /// What a worker published.
+    pub(super) fn read(published: &Published, dropped_by_kernel: u64) -> Self {
+        let read = published.read();
+        let [
+            received,
+            received_bytes,
+            sent,
+            sent_bytes,
+            refused,
+            panics,
+            send_errors,
+            receive_errors,
+            rounds,
+        ] = read.counters;
         Self {
-            received: AtomicU64::new(0),
-            received_bytes: AtomicU64::new(0),
-            sent: AtomicU64::new(0),
-            sent_bytes: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
-            send_errors: AtomicU64::new(0),
-            receive_errors: AtomicU64::new(0),
-            rounds: AtomicU64::new(0),
-            final_cpu_ns: AtomicU64::new(0),
-            thread: AtomicI32::new(0),
-            cpus: (0..cpus).map(|_| AtomicU64::new(0)).collect(),
-        }
-    }
-
-    /// Adds a round that ended on `cpu`. For the owning worker alone.
-    pub(super) fn add(&self, round: &Tally, cpu: usize) {
-        for (counter, by) in [
-            (&self.received, round.received),
-            (&self.received_bytes, round.received_bytes),
-            (&self.sent, round.sent),
-            (&self.sent_bytes, round.sent_bytes),
-            (&self.refused, round.refused),
-            (&self.panics, round.panics),
-            (&self.send_errors, round.send_errors),
-            (&self.receive_errors, round.receive_errors),
-            (&self.rounds, u64::from(round.received > 0)),
-        ] {
-            grow(counter, by);
-        }
-        if let Some(counter) = self.cpus.get(cpu) {
-            grow(counter, round.received);
-        }
-    }
-
-    /// The worker's thread lives and has this id.
-    pub(super) fn born(&self, thread: libc::pid_t) {
-        self.thread.store(thread, Ordering::Release);
-    }
-
-    /// The worker's thread ends after this much CPU time.
-    pub(super) fn died(&self, cpu_ns: u64) {
-        self.final_cpu_ns.store(cpu_ns, Ordering::Release);
-        self.thread.store(0, Ordering::Release);
-    }
-
-    /// A snapshot. Of a running worker the numbers may be one round apart; `received` is stored first and read
-    /// last so that it errs on the side of more requests than replies.
-    pub(super) fn read(&self, dropped_by_kernel: u64) -> WorkerCounters {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let live = match self.thread.load(Ordering::Acquire) {
-            0 => None,
-            thread => super::affinity::thread_cpu_ns(thread),
-        };
-        WorkerCounters {
-            sent: of(&self.sent),
-            sent_bytes: of(&self.sent_bytes),
-            refused: of(&self.refused),
-            panics: of(&self.panics),
-            send_errors: of(&self.send_errors),
-            receive_errors: of(&self.receive_errors),
-            rounds: of(&self.rounds),
-            cpu_ns: live.unwrap_or_else(|| self.final_cpu_ns.load(Ordering::Acquire)),
-            cpus: self
-                .cpus
-                .iter()
-                .map(of)
-                .enumerate()
-                .filter(|(_, received)| *received > 0)
-                .collect(),
-            received_bytes: of(&self.received_bytes),
-            received: of(&self.received),
+            received,
+            sent,
+            received_bytes,
+            sent_bytes,
             dropped_by_kernel,
+            refused,
+            panics,
+            send_errors,
+            receive_errors,
+            rounds,
+            cpu_ns: read.cpu_ns,
+            cpus: read.cpus,
         }
-    }
-}
-
-/// Adds without a locked instruction: right because there is one writer.
-fn grow(counter: &AtomicU64, by: u64) {
-    if by > 0 {
-        counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
     }
 }
 
@@ -234,11 +172,11 @@ mod tests {
             refused: 1,
             ..Tally::default()
         };
-        published.add(&round, 1);
+        round.publish(&published, 1);
         // A CPU beyond the machine's (hot-plugged) loses its place in the list, not its count.
-        published.add(&round, 9);
+        round.publish(&published, 9);
         published.died(77);
-        let counters = published.read(4);
+        let counters = WorkerCounters::read(&published, 4);
         assert_eq!(
             (counters.received, counters.sent, counters.rounds),
             (6, 4, 2)

@@ -1,8 +1,8 @@
-//! The service itself, and the guard that keeps its panics from ending a worker.
+//! The service itself.
 
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+
+use crate::guard::{Called, Guarded};
 
 /// Room for a reply, bytes: the largest UDP payload, which is that of IPv6 without jumbograms.
 pub const MAX_REPLY: usize = 65_527;
@@ -31,16 +31,6 @@ where
     }
 }
 
-/// Makes the handler of a worker.
-pub(super) type Factory<H> = Arc<dyn Fn(usize) -> H + Send + Sync>;
-
-/// A handler behind its wall.
-pub(super) struct Guarded<H> {
-    handler: Option<H>,
-    factory: Factory<H>,
-    worker: usize,
-}
-
 /// What came of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -52,47 +42,27 @@ pub(super) enum Outcome {
     Panicked,
 }
 
-impl<H: Handler> Guarded<H> {
-    pub(super) fn new(factory: Factory<H>, worker: usize) -> Self {
-        let mut guarded = Self {
-            handler: None,
-            factory,
-            worker,
-        };
-        guarded.renew();
-        guarded
-    }
-
-    pub(super) fn answer(&mut self, request: &[u8], peer: SocketAddr, reply: &mut [u8]) -> Outcome {
-        let Some(handler) = &mut self.handler else {
-            return Outcome::Refused;
-        };
-        let room = reply.len();
-        // Unwind safe: a handler that panicked is never called again.
-        match catch_unwind(AssertUnwindSafe(|| handler.handle(request, peer, reply))) {
-            Ok(Some(length)) if length <= room => Outcome::Reply(length),
-            Ok(Some(_)) => Outcome::TooLong,
-            Ok(None) => Outcome::Refused,
-            Err(_) => {
-                self.renew();
-                Outcome::Panicked
-            }
-        }
-    }
-
-    /// Drops the handler, if any, and makes a fresh one; both may panic themselves.
-    #[cold]
-    fn renew(&mut self) {
-        let spoiled = self.handler.take();
-        drop(catch_unwind(AssertUnwindSafe(|| drop(spoiled))));
-        let (factory, worker) = (&self.factory, self.worker);
-        self.handler = catch_unwind(AssertUnwindSafe(|| factory(worker))).ok();
+/// Has `guarded` answer `request`.
+pub(super) fn answer<H: Handler>(
+    guarded: &mut Guarded<H>,
+    request: &[u8],
+    peer: SocketAddr,
+    reply: &mut [u8],
+) -> Outcome {
+    let room = reply.len();
+    match guarded.call(|handler| handler.handle(request, peer, reply)) {
+        Called::Returned(Some(length)) if length <= room => Outcome::Reply(length),
+        Called::Returned(Some(_)) => Outcome::TooLong,
+        Called::Returned(None) | Called::Absent => Outcome::Refused,
+        Called::Panicked => Outcome::Panicked,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guard::Factory;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn peer() -> SocketAddr {
@@ -114,12 +84,18 @@ mod tests {
         };
         let mut guarded = Guarded::new(Arc::new(factory), 0);
         let mut reply = [0; 8];
-        assert_eq!(guarded.answer(b"a", peer(), &mut reply), Outcome::Reply(1));
         assert_eq!(
-            guarded.answer(b"panic", peer(), &mut reply),
+            answer(&mut guarded, b"a", peer(), &mut reply),
+            Outcome::Reply(1)
+        );
+        assert_eq!(
+            answer(&mut guarded, b"panic", peer(), &mut reply),
             Outcome::Panicked
         );
-        assert_eq!(guarded.answer(b"b", peer(), &mut reply), Outcome::Reply(1));
+        assert_eq!(
+            answer(&mut guarded, b"b", peer(), &mut reply),
+            Outcome::Reply(1)
+        );
         assert_eq!(made.load(Ordering::Relaxed), 2);
     }
 
@@ -128,13 +104,19 @@ mod tests {
         type Silent = fn(&[u8], SocketAddr, &mut [u8]) -> Option<usize>;
         let factory: Factory<Silent> = Arc::new(|_| panic!("no handler today"));
         let mut guarded = Guarded::new(factory, 3);
-        assert_eq!(guarded.answer(b"a", peer(), &mut [0; 8]), Outcome::Refused);
+        assert_eq!(
+            answer(&mut guarded, b"a", peer(), &mut [0; 8]),
+            Outcome::Refused
+        );
     }
 
     #[test]
     fn a_reply_beyond_the_room_is_not_sent() {
         let factory = |_| |_: &[u8], _: SocketAddr, reply: &mut [u8]| Some(reply.len() + 1);
         let mut guarded = Guarded::new(Arc::new(factory), 0);
-        assert_eq!(guarded.answer(b"a", peer(), &mut [0; 8]), Outcome::TooLong);
+        assert_eq!(
+            answer(&mut guarded, b"a", peer(), &mut [0; 8]),
+            Outcome::TooLong
+        );
     }
 }

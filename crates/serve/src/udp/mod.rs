@@ -24,26 +24,23 @@
 //! published once per batch.
 
 mod af_xdp;
-mod affinity;
 mod batch;
 mod config;
 mod counters;
-mod error;
 mod handler;
 mod message;
 mod outbox;
-mod read_back;
 mod server;
 mod single;
 mod socket;
-mod steer;
 mod uring;
 mod worker;
 mod xdp;
 
-pub use config::{BusyPoll, Config, Io, PathMtu, Pin, Steering, XdpDevice, XdpMode};
+pub use crate::config::{BusyPoll, Pin, Steering};
+pub use crate::error::Error;
+pub use crate::read_back::ReadBack;
+pub use config::{Config, Io, PathMtu, XdpDevice, XdpMode};
 pub use counters::{Counters, WorkerCounters, XdpCounters};
-pub use error::Error;
 pub use handler::{Handler, MAX_REPLY};
-pub use read_back::ReadBack;
 pub use server::Server;

@@ -12,7 +12,8 @@ use std::os::fd::RawFd;
 
 use super::MAX_REPLY;
 use super::counters::Tally;
-use super::message::{Control, Local, Name};
+use super::message::{Control, Local};
+use crate::name::Name;
 
 /// Bytes of replies in one round; a round with more is sent in parts.
 const ARENA: usize = 4 * 65_536;

@@ -2,34 +2,32 @@
 //!
 //! A stop loses nothing that was queued: a filter makes the sockets drop what still arrives, workers are
 //! woken, answer what they hold, and end, within a bounded time.
-#![expect(unsafe_code, reason = "eventfd has no wrapper in std")]
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use super::af_xdp::{self, Queue};
-use super::affinity;
-use super::counters::{Counters, Published};
-use super::error::{Error, Feature};
-use super::handler::{Factory, Guarded, Handler};
-use super::read_back::Ledger;
+use super::counters::{Counters, Published, WorkerCounters};
+use super::handler::Handler;
 use super::uring::Rings;
-use super::worker::{Desk, Stop};
+use super::worker::Desk;
 use super::xdp::Attached;
-use super::{Config, Io, Pin, ReadBack, XdpCounters};
-use super::{batch, single, socket, steer};
+use super::{Config, Io, XdpCounters};
+use super::{batch, single, socket};
 use crate::af_xdp::{self as rings, Redirect};
-
-const PIN: Feature = Feature {
-    switch: "pin",
-    name: "sched_setaffinity",
-    since: "2.6",
-    remedy: "choose CPUs that are online and that this process may use (`taskset -p $$`)",
-};
+use crate::affinity;
+use crate::config::Pin;
+use crate::error::Error;
+use crate::guard::{Factory, Guarded};
+use crate::pins;
+use crate::read_back::{Ledger, ReadBack};
+use crate::socket::{drops, local_addr};
+use crate::steer;
+use crate::stop::{self, Stop};
 
 /// What serves where `io_uring` is not to be had.
 const PLAIN_IO: Io = Io::Batch(32);
@@ -62,17 +60,20 @@ impl Server {
     {
         config.check()?;
         let mut ledger = Ledger::new(config.fallback);
-        let cpus = homes(config)?;
+        let shared = config.shared();
+        let cpus = pins::homes(&shared)?;
         let sockets = socket::open(config, &cpus, &mut ledger)?;
-        let local_addr = socket::local_addr(&sockets[0]).map_err(|answer| Error::Bind {
-            address: config.listen,
-            answer,
-        })?;
-        let cpu_count = cpus
-            .iter()
-            .map(|cpu| cpu + 1)
-            .fold(affinity::count(), usize::max);
-        steer::attach(&config.steering, &sockets, &cpus, cpu_count, &mut ledger)?;
+        let local_addr =
+            local_addr(&sockets[0]).map_err(|answer| shared.refused(config.listen, answer))?;
+        let cpu_count = pins::cpu_count(&cpus);
+        steer::attach(
+            &config.steering,
+            &sockets,
+            &cpus,
+            cpu_count,
+            "each worker's CPU counts",
+            &mut ledger,
+        )?;
 
         let mut server = Self {
             local_addr,
@@ -141,7 +142,9 @@ impl Server {
             .published
             .iter()
             .enumerate()
-            .map(|(worker, published)| published.read(drops.get(worker).copied().unwrap_or(0)))
+            .map(|(worker, published)| {
+                WorkerCounters::read(published, drops.get(worker).copied().unwrap_or(0))
+            })
             .collect();
         Counters { workers, xdp }
     }
@@ -154,16 +157,12 @@ impl Server {
     }
 
     fn kernel_counters(&self) -> (Vec<u64>, Option<XdpCounters>) {
-        let mut drops: Vec<u64> = self
-            .sockets
-            .iter()
-            .map(|socket| socket::drops(socket))
-            .collect();
-        drops.resize(drops.len().max(self.xsks.len()), 0);
-        for (drops, xsk) in drops.iter_mut().zip(&self.xsks) {
-            *drops += rings::drops(xsk);
+        let mut dropped: Vec<u64> = self.sockets.iter().map(|socket| drops(socket)).collect();
+        dropped.resize(dropped.len().max(self.xsks.len()), 0);
+        for (dropped, xsk) in dropped.iter_mut().zip(&self.xsks) {
+            *dropped += rings::drops(xsk);
         }
-        (drops, self.xdp.as_ref().map(Attached::read))
+        (dropped, self.xdp.as_ref().map(Attached::read))
     }
 
     fn halt(&mut self) {
@@ -179,14 +178,7 @@ impl Server {
         }
         self.stop.request();
         for wake in &self.wakes {
-            // SAFETY: eight bytes, as an eventfd takes them. It cannot be full: nobody else writes.
-            unsafe {
-                libc::write(
-                    wake.as_raw_fd(),
-                    (&raw const WAKE).cast(),
-                    size_of_val(&WAKE),
-                )
-            };
+            stop::wake(wake);
         }
         for socket in &self.sockets {
             socket::shut_down(socket);
@@ -208,7 +200,7 @@ impl Server {
         report: Sender<Report>,
     ) -> io::Result<()> {
         let wake = if config.io == Io::Uring {
-            let wake = eventfd()?;
+            let wake = stop::eventfd()?;
             let ours = wake.try_clone()?;
             self.wakes.push(ours);
             Some(wake)
@@ -242,49 +234,9 @@ impl Drop for Server {
     }
 }
 
-/// What is added to an eventfd to wake its reader.
-static WAKE: u64 = 1;
-
-fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers.
-    let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a new descriptor, nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
-}
-
 /// Whether datagrams come with control messages: where they came to, or how many of them there are.
 fn needs_control(config: &Config) -> bool {
     config.gro || config.listen.ip().is_unspecified()
-}
-
-/// The CPU of each worker: where it is to be pinned, or the i-th allowed one.
-fn homes(config: &Config) -> Result<Vec<usize>, Error> {
-    let cpus = match &config.pin {
-        Pin::Cpus(cpus) => {
-            if !config.fallback {
-                // No worker tries these, so that a slip among them would go unseen.
-                cpus.iter()
-                    .skip(config.workers)
-                    .try_for_each(|cpu| reachable(*cpu))?;
-            }
-            cpus.clone()
-        }
-        Pin::Free | Pin::Allowed => {
-            affinity::allowed().map_err(|error| PIN.refused("the allowed CPUs", error))?
-        }
-    };
-    Ok(cpus.into_iter().cycle().take(config.workers).collect())
-}
-
-/// Whether a thread can be pinned to `cpu`, tried by one that ends at once.
-fn reachable(cpu: usize) -> Result<(), Error> {
-    let tried = thread::spawn(move || affinity::pin(cpu)).join();
-    tried
-        .expect("pinning does not panic")
-        .map_err(|answer| PIN.refused(format!("cpu {cpu}"), answer))
 }
 
 /// How a worker's own switches went.
@@ -301,30 +253,20 @@ fn enter(
     reports: Vec<Report>,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
-    let mut homes = Vec::new();
     let mut io_entry = None;
-    for report in reports {
-        let cpu = cpus[report.worker];
-        let wanted = format!("worker {} on cpu {cpu}", report.worker);
-        match report.pinned {
-            None => {}
-            Some(Ok(actual)) if actual == [cpu] => homes.push(wanted),
-            Some(Ok(actual)) => ledger.compare(PIN, wanted, format!("{actual:?}"), false)?,
-            Some(Err(error)) => {
-                ledger.fall_back("pin", &wanted, "not pinned", PIN.refused(&wanted, error))?;
-            }
-        }
-        match report.rings {
+    let (pinned, rings): (Vec<_>, Vec<_>) = reports
+        .into_iter()
+        .map(|report| (report.pinned, report.rings))
+        .unzip();
+    pins::enter(cpus, pinned, ledger)?;
+    for rings in rings {
+        match rings {
             None => {}
             Some(Ok(description)) => io_entry = Some(description),
             Some(Err(error)) => {
                 ledger.fall_back("io", Io::Uring.to_string(), &PLAIN_IO.to_string(), error)?;
             }
         }
-    }
-    if !homes.is_empty() {
-        let homes = homes.join(", ");
-        ledger.holds("pin", &homes, format!("{homes} by sched_getaffinity"));
     }
     // What the kernel must be told or asked beside the peer takes the longer calls.
     let calls = if needs_control(config) {
@@ -361,9 +303,7 @@ impl Work {
     fn run<H: Handler>(mut self, factory: Factory<H>, report: Sender<Report>) {
         let thread = affinity::thread_id();
         self.published.born(thread);
-        let pinned = self
-            .cpu
-            .map(|cpu| affinity::pin(cpu).and_then(|()| affinity::allowed()));
+        let pinned = self.cpu.map(pins::pin);
         let mut io = self.io;
         // Rings are made here because only the thread that makes them may submit to them.
         let (mut rings, rings_report) = match self.wake.map(|wake| Rings::new(wake, self.control)) {

@@ -5,8 +5,10 @@
 use std::io;
 
 use super::handler::Handler;
-use super::message::{Arrival, Control, Name};
-use super::worker::{Desk, MAX_REQUEST, Stop};
+use super::message::{Arrival, Control};
+use super::worker::{Desk, MAX_REQUEST};
+use crate::name::Name;
+use crate::stop::Stop;
 
 /// Serves until `stop`. `control`: ask for local address and segment size, which takes `recvmsg`.
 pub(super) fn run<H: Handler>(desk: &mut Desk<H>, stop: &Stop, control: bool) {

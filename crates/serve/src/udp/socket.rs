@@ -3,69 +3,23 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use super::error::{Error, Feature};
-use super::message::Name;
-use super::read_back::Ledger;
 use super::{BusyPoll, Config, PathMtu};
+use crate::error::{Error, Feature};
+use crate::read_back::Ledger;
+use crate::socket::{self, ANY_KERNEL, get, set, set_value, switch_on};
 
-const ANY_KERNEL: &str = "2.6";
 const NEEDS_ADMIN: &str = "run as root or grant CAP_NET_ADMIN";
 
-/// An integer option of a socket.
-pub(super) fn set(socket: &OwnedFd, level: i32, name: i32, value: i32) -> io::Result<()> {
-    set_value(socket, level, name, &value)
-}
-
-/// Any option of a socket; `T` must be what the option takes.
-pub(super) fn set_value<T>(socket: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is valid for its size, and the kernel only reads it.
-    match unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size,
-        )
-    } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Reads an integer option.
-pub(super) fn get(socket: &OwnedFd, level: i32, name: i32) -> io::Result<i32> {
-    let mut value = [0_i32];
-    read(socket, level, name, &mut value)?;
-    Ok(value[0])
-}
-
-/// Reads an option of several words; returns how many the kernel has.
-fn read<T>(socket: &OwnedFd, level: i32, name: i32, words: &mut [T]) -> io::Result<usize> {
-    let mut size = size_of_val(words) as libc::socklen_t;
-    // SAFETY: `words` is valid for the size given.
-    let done = unsafe {
-        let value = words.as_mut_ptr().cast();
-        libc::getsockopt(socket.as_raw_fd(), level, name, value, &raw mut size)
-    };
-    match done {
-        0 => Ok(size as usize / size_of::<T>()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Datagrams that the kernel dropped at this socket; 0 where it does not say (before Linux 4.12).
-pub(super) fn drops(socket: &OwnedFd) -> u64 {
-    /// `SK_MEMINFO_DROPS`, `include/uapi/linux/sock_diag.h`.
-    const DROPS: usize = 8;
-    let mut words = [0_u32; 9];
-    match read(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut words) {
-        Ok(known) if known > DROPS => words[DROPS].into(),
-        _ => 0,
-    }
+/// The bound sockets: a group with one per worker, or one.
+pub(super) fn open(
+    config: &Config,
+    cpus: &[usize],
+    ledger: &mut Ledger,
+) -> Result<Vec<OwnedFd>, Error> {
+    let options = |socket: &OwnedFd, ledger: &mut Ledger| apply(config, socket, ledger);
+    socket::open(&config.shared(), cpus, &options, ledger)
 }
 
 /// From now on the kernel drops what arrives; what is queued stays.
@@ -91,108 +45,7 @@ pub(super) fn shut_down(socket: &OwnedFd) {
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RD) };
 }
 
-/// The address a socket is bound to.
-pub(super) fn local_addr(socket: &OwnedFd) -> io::Result<SocketAddr> {
-    let mut name = Name::empty();
-    // SAFETY: name has room for the length given.
-    let done =
-        unsafe { libc::getsockname(socket.as_raw_fd(), name.as_mut_ptr(), &raw mut name.length) };
-    if done != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // Straight from the name: `[::]` must not turn into anything else.
-    name.address()
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
-}
-
-/// The bound sockets: a group with one per worker, or one.
-pub(super) fn open(
-    config: &Config,
-    cpus: &[usize],
-    ledger: &mut Ledger,
-) -> Result<Vec<OwnedFd>, Error> {
-    let mut address = config.listen;
-    if !config.reuseport {
-        return Ok(vec![bound(config, address, false, cpus[0], ledger)?]);
-    }
-    // A reuseport socket joins any group of the same user, also when it asks for port 0, and steering would count
-    // the strangers. So the first is bound without the option, which succeeds only where nobody is, and
-    // opens its port to the others afterwards.
-    let mut sockets = Vec::with_capacity(config.workers);
-    for &cpu in cpus {
-        let first = sockets.is_empty();
-        let socket = bound(config, address, !first, cpu, ledger)?;
-        if first {
-            share(config, &socket, ledger)?;
-            let actual = local_addr(&socket).map_err(|answer| Error::Bind { address, answer })?;
-            address.set_port(actual.port());
-        }
-        sockets.push(socket);
-    }
-    if let [only] = cpus {
-        // A group comes into being with its second member and outlives it.
-        drop(bound(config, address, true, *only, ledger)?);
-    }
-    Ok(sockets)
-}
-
-fn bound(
-    config: &Config,
-    address: SocketAddr,
-    reuseport: bool,
-    cpu: usize,
-    ledger: &mut Ledger,
-) -> Result<OwnedFd, Error> {
-    let bind_error = |answer: io::Error| match answer.raw_os_error() {
-        Some(libc::EADDRINUSE) => Error::PortInUse(address),
-        _ => Error::Bind { address, answer },
-    };
-    let family = if address.is_ipv4() {
-        libc::AF_INET
-    } else {
-        libc::AF_INET6
-    };
-    // SAFETY: takes numbers.
-    let raw = unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if raw < 0 {
-        return Err(bind_error(io::Error::last_os_error()));
-    }
-    // SAFETY: a new descriptor, nobody else's.
-    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
-    if address.is_ipv6() && address.ip().is_unspecified() {
-        // `[::]` serves IPv4 too, whatever net.ipv6.bindv6only says.
-        set(&socket, libc::SOL_IPV6, libc::IPV6_V6ONLY, 0).map_err(bind_error)?;
-    }
-    if reuseport {
-        share(config, &socket, ledger)?;
-    }
-    // Before binding: from then on datagrams arrive and should find the options set.
-    apply(config, &socket, cpu, ledger)?;
-    let name = Name::of(address);
-    // SAFETY: name is valid for its length.
-    match unsafe { libc::bind(socket.as_raw_fd(), name.as_ptr(), name.length) } {
-        0 => Ok(socket),
-        _ => Err(bind_error(io::Error::last_os_error())),
-    }
-}
-
-/// Lets other sockets of the same user have the port too. There is no fallback: without it the second could not be
-/// bound at all.
-fn share(config: &Config, socket: &OwnedFd, ledger: &mut Ledger) -> Result<(), Error> {
-    const REUSEPORT: Feature = Feature {
-        switch: "reuseport",
-        name: "SO_REUSEPORT",
-        since: "3.9",
-        remedy: "upgrade",
-    };
-    let actual = set(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
-        .and_then(|()| get(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT))
-        .map_err(|error| REUSEPORT.refused("on", error))?;
-    let text = format!("SO_REUSEPORT {actual} on {} sockets", config.workers);
-    ledger.compare(REUSEPORT, "on", text, actual == 1)
-}
-
-fn apply(config: &Config, socket: &OwnedFd, cpu: usize, ledger: &mut Ledger) -> Result<(), Error> {
+fn apply(config: &Config, socket: &OwnedFd, ledger: &mut Ledger) -> Result<(), Error> {
     if config.listen.ip().is_unspecified() {
         source_address(config.listen.ip(), socket, ledger)?;
     }
@@ -230,54 +83,6 @@ fn apply(config: &Config, socket: &OwnedFd, cpu: usize, ledger: &mut Ledger) -> 
     }
     if let Some(poll) = config.busy_poll {
         busy_poll(poll, socket, ledger)?;
-    }
-    if let Some(bytes) = config.rcvbuf {
-        const RCVBUF: Feature = Feature {
-            switch: "rcvbuf",
-            name: "SO_RCVBUF",
-            since: ANY_KERNEL,
-            remedy: "raise net.core.rmem_max or grant CAP_NET_ADMIN",
-        };
-        buffer(
-            socket,
-            bytes,
-            libc::SO_RCVBUFFORCE,
-            libc::SO_RCVBUF,
-            RCVBUF,
-            ledger,
-        )?;
-    }
-    if let Some(bytes) = config.sndbuf {
-        const SNDBUF: Feature = Feature {
-            switch: "sndbuf",
-            name: "SO_SNDBUF",
-            since: ANY_KERNEL,
-            remedy: "raise net.core.wmem_max or grant CAP_NET_ADMIN",
-        };
-        buffer(
-            socket,
-            bytes,
-            libc::SO_SNDBUFFORCE,
-            libc::SO_SNDBUF,
-            SNDBUF,
-            ledger,
-        )?;
-    }
-    if config.incoming_cpu {
-        const INCOMING: Feature = Feature {
-            switch: "incoming-cpu",
-            name: "SO_INCOMING_CPU",
-            since: "4.4",
-            remedy: "upgrade",
-        };
-        switch_on(
-            socket,
-            libc::SOL_SOCKET,
-            libc::SO_INCOMING_CPU,
-            i32::try_from(cpu).unwrap_or(i32::MAX),
-            INCOMING,
-            ledger,
-        )?;
     }
     Ok(())
 }
@@ -396,72 +201,10 @@ fn busy_poll(poll: BusyPoll, socket: &OwnedFd, ledger: &mut Ledger) -> Result<()
 const SO_PREFER_BUSY_POLL: i32 = 69;
 const SO_BUSY_POLL_BUDGET: i32 = 70;
 
-/// Sets an integer option and compares what reads back.
-fn switch_on(
-    socket: &OwnedFd,
-    level: i32,
-    name: i32,
-    value: i32,
-    feature: Feature,
-    ledger: &mut Ledger,
-) -> Result<(), Error> {
-    let wanted = value.to_string();
-    if let Err(error) = set(socket, level, name, value) {
-        return ledger.fall_back(
-            feature.switch,
-            &wanted,
-            "off",
-            feature.refused(&wanted, error),
-        );
-    }
-    match get(socket, level, name) {
-        Ok(actual) => {
-            let text = format!(
-                "{} {actual}",
-                feature.name.split(' ').next().unwrap_or_default()
-            );
-            ledger.compare(feature, wanted, text, actual == value)
-        }
-        Err(error) => ledger.fall_back(
-            feature.switch,
-            &wanted,
-            "unknown",
-            feature.refused(&wanted, error),
-        ),
-    }
-}
-
-/// Sets a buffer size, beyond the host's maximum where we may. The kernel doubles the number for its own
-/// bookkeeping (socket(7)); the read-back is halved again.
-fn buffer(
-    socket: &OwnedFd,
-    bytes: usize,
-    forced: i32,
-    plain: i32,
-    feature: Feature,
-    ledger: &mut Ledger,
-) -> Result<(), Error> {
-    let value = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
-    let wanted = format!("{bytes} B");
-    if let Err(error) = set(socket, libc::SOL_SOCKET, forced, value)
-        .or_else(|_| set(socket, libc::SOL_SOCKET, plain, value))
-    {
-        return ledger.fall_back(
-            feature.switch,
-            &wanted,
-            "the kernel's default",
-            feature.refused(&wanted, error),
-        );
-    }
-    let actual = get(socket, libc::SOL_SOCKET, plain).unwrap_or(0) / 2;
-    // The kernel has a minimum of some kilobytes: more than asked for is no loss.
-    let holds = usize::try_from(actual).is_ok_and(|actual| actual >= bytes);
-    ledger.compare(feature, wanted, format!("{actual} B"), holds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::socket::{drops, local_addr};
 
     fn open_one(change: impl FnOnce(&mut Config)) -> (Result<Vec<OwnedFd>, Error>, Vec<String>) {
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());

@@ -14,11 +14,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::error::{Error, Feature};
 use super::handler::Handler;
-use super::message::{Arrival, CONTROL_ROOM, NAME_ROOM, Name};
+use super::message::{Arrival, CONTROL_ROOM};
 use super::outbox::Outbox;
-use super::worker::{Desk, MAX_REQUEST, Stop};
+use super::worker::{Desk, MAX_REQUEST};
+use crate::error::{Error, Feature};
+use crate::name::{NAME_ROOM, Name};
+use crate::stop::Stop;
 
 pub(super) const FEATURE: Feature = Feature {
     switch: "io",

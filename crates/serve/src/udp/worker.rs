@@ -1,15 +1,15 @@
-//! What the three ways of I/O share: a desk where requests become replies, and the way to stop.
+//! What the three ways of I/O share: a desk where requests become replies.
 
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use super::affinity;
 use super::counters::{Published, Tally};
-use super::handler::{Guarded, Handler, Outcome};
-use super::message::{Arrival, Name};
+use super::handler::{self, Handler, Outcome};
+use super::message::Arrival;
 use super::outbox::Outbox;
+use crate::affinity;
+use crate::guard::Guarded;
+use crate::name::Name;
 
 /// Largest datagram a socket delivers, joined ones included.
 pub(super) const MAX_REQUEST: usize = 65_535;
@@ -17,39 +17,6 @@ pub(super) const MAX_REQUEST: usize = 65_535;
 /// Distance between receive buffers. Not a multiple of 4096, or the first bytes of all of them would compete
 /// for the same few sets of the first-level cache.
 pub(super) const STRIDE: usize = 65_536 + 192;
-
-/// How long workers may go on answering what was queued when the stop came. Queues are bounded by the receive
-/// buffer; this bounds a slow handler. A guess.
-const DRAIN_LIMIT: Duration = Duration::from_secs(1);
-
-/// The request to stop, seen by all workers.
-#[derive(Debug, Default)]
-pub(super) struct Stop {
-    requested: AtomicBool,
-    deadline: OnceLock<Instant>,
-}
-
-impl Stop {
-    #[expect(clippy::disallowed_methods, reason = "serve owns its clock")]
-    pub(super) fn request(&self) {
-        self.deadline.get_or_init(|| Instant::now() + DRAIN_LIMIT);
-        self.requested.store(true, Ordering::Release);
-    }
-
-    pub(super) fn requested(&self) -> bool {
-        self.requested.load(Ordering::Acquire)
-    }
-
-    /// The time for answering what was queued is over. Reads the clock only once a stop was requested.
-    #[expect(clippy::disallowed_methods, reason = "serve owns its clock")]
-    pub(super) fn expired(&self) -> bool {
-        self.requested()
-            && self
-                .deadline
-                .get()
-                .is_some_and(|deadline| Instant::now() >= *deadline)
-    }
-}
 
 /// Where a worker turns requests into replies.
 pub(super) struct Desk<H> {
@@ -124,7 +91,7 @@ impl<H: Handler> Desk<H> {
             .expect("an outbox that was just emptied has room");
         self.tally.received += 1;
         self.tally.received_bytes += request.len() as u64;
-        match self.handler.answer(request, peer, room) {
+        match handler::answer(&mut self.handler, request, peer, room) {
             Outcome::Reply(length) => return Some(length),
             Outcome::Refused => self.tally.refused += 1,
             Outcome::TooLong => self.tally.send_errors += 1,
@@ -146,7 +113,7 @@ impl<H: Handler> Desk<H> {
 
     /// Publishes the round and begins the next.
     pub(super) fn publish(&mut self) {
-        self.published.add(&self.tally, affinity::current());
+        self.tally.publish(&self.published, affinity::current());
         self.tally = Tally::default();
     }
 }

@@ -8,9 +8,9 @@ use crate::af_xdp::Device;
 use crate::bpf::xdp_echo::{COUNTERS, Checksum, program};
 use crate::bpf::{self, MapKind, ProgramKind};
 
-use super::error::{Error, Feature};
-use super::read_back::Ledger;
 use super::{XdpCounters, XdpDevice, XdpMode};
+use crate::error::{Error, Feature};
+use crate::read_back::Ledger;
 
 const XDP: Feature = Feature {
     switch: "xdp-echo",

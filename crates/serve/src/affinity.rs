@@ -7,7 +7,7 @@
 use std::io;
 
 /// CPUs that the calling thread may use, ascending.
-pub(super) fn allowed() -> io::Result<Vec<usize>> {
+pub(crate) fn allowed() -> io::Result<Vec<usize>> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` has the size given.
@@ -21,7 +21,7 @@ pub(super) fn allowed() -> io::Result<Vec<usize>> {
 }
 
 /// Confines the calling thread to one CPU.
-pub(super) fn pin(cpu: usize) -> io::Result<()> {
+pub(crate) fn pin(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
@@ -39,26 +39,26 @@ pub(super) fn pin(cpu: usize) -> io::Result<()> {
 }
 
 /// The CPU that the calling thread runs on: no system call, glibc reads it from the thread's rseq area or the vDSO.
-pub(super) fn current() -> usize {
+pub(crate) fn current() -> usize {
     // SAFETY: takes nothing, returns a number.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(usize::MAX)
 }
 
 /// CPUs are numbered below this.
-pub(super) fn count() -> usize {
+pub(crate) fn count() -> usize {
     // SAFETY: takes and returns a number.
     let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     usize::try_from(configured).unwrap_or(1).max(1)
 }
 
 /// Id of the calling thread.
-pub(super) fn thread_id() -> libc::pid_t {
+pub(crate) fn thread_id() -> libc::pid_t {
     // SAFETY: takes nothing, returns a number.
     unsafe { libc::gettid() }
 }
 
 /// CPU time of a thread of this process, nanoseconds; nothing if it is gone.
-pub(super) fn thread_cpu_ns(thread: libc::pid_t) -> Option<u64> {
+pub(crate) fn thread_cpu_ns(thread: libc::pid_t) -> Option<u64> {
     // The clock of a thread by its id: `CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD_MASK`, include/linux/posix-timers.h.
     let clock = (!thread << 3) | 2 | 4;
     let mut time = libc::timespec {

@@ -3,6 +3,7 @@
 //! The kernel's answer is part of the sentence, before the remedy, and so is no `source` that a reporter
 //! would print a second time.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
@@ -14,14 +15,15 @@ pub enum Error {
     Config(String),
     /// The port is in use. A group that other processes joined is not joined: steering counts members.
     #[error(
-        "cannot listen on udp {0}: the port is in use; stop the process that holds it (see `ss -lunp`) or choose another port"
+        "cannot listen on {0}: the port is in use; stop the process that holds it (see `{listing}`) or choose another port",
+        listing = .0.transport.listing()
     )]
-    PortInUse(SocketAddr),
+    PortInUse(Endpoint),
     /// Binding failed for another reason.
-    #[error("cannot listen on udp {address}: {answer}; {}", bind_remedy(answer))]
+    #[error("cannot listen on {at}: {answer}; {}", bind_remedy(answer))]
     Bind {
         /// What was to be bound.
-        address: SocketAddr,
+        at: Endpoint,
         /// The kernel's answer.
         answer: io::Error,
     },
@@ -77,6 +79,44 @@ pub enum Error {
     },
 }
 
+/// Where a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The transport.
+    pub transport: Transport,
+    /// Address and port.
+    pub address: SocketAddr,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = match self.transport {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+        };
+        write!(f, "{transport} {}", self.address)
+    }
+}
+
+/// What carries requests and replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Datagrams.
+    Udp,
+    /// Connections.
+    Tcp,
+}
+
+impl Transport {
+    /// The command that lists who listens.
+    fn listing(self) -> &'static str {
+        match self {
+            Self::Udp => "ss -lunp",
+            Self::Tcp => "ss -ltnp",
+        }
+    }
+}
+
 fn bind_remedy(answer: &io::Error) -> &'static str {
     match answer.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => {
@@ -93,17 +133,17 @@ fn bind_remedy(answer: &io::Error) -> &'static str {
 
 /// A kernel feature: what to call it, and since when it exists.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Feature {
-    pub(super) switch: &'static str,
-    pub(super) name: &'static str,
-    pub(super) since: &'static str,
+pub(crate) struct Feature {
+    pub(crate) switch: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) since: &'static str,
     /// What to do when the kernel has it and refuses.
-    pub(super) remedy: &'static str,
+    pub(crate) remedy: &'static str,
 }
 
 impl Feature {
     /// The error for a refusal: which of "too old" and "not allowed" it was can be told from the number.
-    pub(super) fn refused(self, wanted: impl Into<String>, answer: io::Error) -> Error {
+    pub(crate) fn refused(self, wanted: impl Into<String>, answer: io::Error) -> Error {
         match answer.raw_os_error() {
             Some(libc::ENOPROTOOPT | libc::ENOSYS | libc::EOPNOTSUPP) => self.missing(answer),
             _ => self.forbidden(wanted, answer),
@@ -111,7 +151,7 @@ impl Feature {
     }
 
     /// The error for a kernel that has it, whatever the number says.
-    pub(super) fn forbidden(self, wanted: impl Into<String>, answer: io::Error) -> Error {
+    pub(crate) fn forbidden(self, wanted: impl Into<String>, answer: io::Error) -> Error {
         Error::Refused {
             switch: self.switch,
             wanted: wanted.into(),
@@ -124,7 +164,7 @@ impl Feature {
     }
 
     /// The error for a kernel without it, where the number alone does not say so.
-    pub(super) fn missing(self, answer: io::Error) -> Error {
+    pub(crate) fn missing(self, answer: io::Error) -> Error {
         Error::Unsupported {
             switch: self.switch,
             feature: self.name,
@@ -148,11 +188,12 @@ mod tests {
     #[test]
     fn the_remedy_goes_with_what_the_kernel_answered() {
         let text = |number| {
-            let (address, answer) = (
-                SocketAddr::from(([127, 0, 0, 1], 53)),
-                io::Error::from_raw_os_error(number),
-            );
-            Error::Bind { address, answer }.to_string()
+            let at = Endpoint {
+                transport: Transport::Udp,
+                address: SocketAddr::from(([127, 0, 0, 1], 53)),
+            };
+            let answer = io::Error::from_raw_os_error(number);
+            Error::Bind { at, answer }.to_string()
         };
         assert!(
             text(libc::EMFILE).contains("ulimit -n"),

@@ -1,7 +1,7 @@
-//! Which socket of a reuseport group takes a datagram: a program that the kernel asks per datagram.
+//! Which socket of a reuseport group takes a datagram or a connection: a program that the kernel asks per datagram, or per SYN.
 //!
-//! The program belongs to the *group* and names members by index, in the order in which they were bound. So it
-//! is attached once, when all are bound, and membership never changes afterwards: a member that left would
+//! The program belongs to the *group* and names members by index, in the order in which they were bound (UDP) or
+//! began to listen (TCP). So it is attached once, when all are there, and membership never changes afterwards: a member that left would
 //! pull the last one into its place.
 
 use std::io;
@@ -9,11 +9,10 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
 use crate::bpf::asm::{If, Insn, Program, Reg, Width};
 use crate::bpf::{self, MapKind, ProgramKind};
-
-use super::Steering;
-use super::error::{Error, Feature};
-use super::read_back::Ledger;
-use super::socket;
+use crate::config::Steering;
+use crate::error::{Error, Feature};
+use crate::read_back::Ledger;
+use crate::socket;
 
 const CBPF: Feature = Feature {
     switch: "steering",
@@ -30,12 +29,13 @@ const EBPF: Feature = Feature {
 };
 
 /// Attaches the program that `steering` asks for. `cpus[worker]` is where the worker is pinned or belongs;
-/// `cpu_count` is above every CPU's number.
-pub(super) fn attach(
+/// `cpu_count` is above every CPU's number; `shown_by` says what shows that it works.
+pub(crate) fn attach(
     steering: &Steering,
     sockets: &[OwnedFd],
     cpus: &[usize],
     cpu_count: usize,
+    shown_by: &str,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
     match steering {
@@ -44,7 +44,7 @@ pub(super) fn attach(
             Ok(()) => {
                 // No getsockopt tells; that a second program is refused or accepted would not either.
                 let actual = format!(
-                    "program accepted: CPU modulo {}; it cannot be read back, but each worker's CPU counts show it",
+                    "program accepted: CPU modulo {}; it cannot be read back, but {shown_by} show it",
                     sockets.len()
                 );
                 ledger.holds("steering", "cbpf", actual);
@@ -68,7 +68,7 @@ pub(super) fn attach(
                         .map(|(cpu, worker)| format!("{cpu}:{worker}"))
                         .collect();
                     let actual = format!(
-                        "program accepted: cpu:worker {}; it cannot be read back, but each worker's CPU counts show it",
+                        "program accepted: cpu:worker {}; it cannot be read back, but {shown_by} show it",
                         named.join(" ")
                     );
                     ledger.holds("steering", "ebpf", actual);

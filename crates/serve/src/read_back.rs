@@ -1,7 +1,7 @@
 //! Requested settings beside the values that the kernel reports.
 
-use super::Error;
-use super::error::Feature;
+use crate::error::Error;
+use crate::error::Feature;
 
 /// One switch: wanted, and read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +29,13 @@ impl std::fmt::Display for ReadBack {
 
 /// The read-backs of a server that is being set up, and whether it may fall back.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     fallback: bool,
     entries: Vec<ReadBack>,
 }
 
 impl Ledger {
-    pub(super) fn new(fallback: bool) -> Self {
+    pub(crate) fn new(fallback: bool) -> Self {
         Self {
             fallback,
             entries: Vec::new(),
@@ -43,7 +43,7 @@ impl Ledger {
     }
 
     /// Enters what holds.
-    pub(super) fn holds(
+    pub(crate) fn holds(
         &mut self,
         switch: &'static str,
         wanted: impl Into<String>,
@@ -53,7 +53,7 @@ impl Ledger {
     }
 
     /// Enters a switch that was not to be had, or fails where falling back is not allowed.
-    pub(super) fn fall_back(
+    pub(crate) fn fall_back(
         &mut self,
         switch: &'static str,
         wanted: impl Into<String>,
@@ -81,7 +81,7 @@ impl Ledger {
     }
 
     /// Enters a value that the kernel may have bent, and fails if it did and may not.
-    pub(super) fn compare(
+    pub(crate) fn compare(
         &mut self,
         feature: Feature,
         wanted: impl Into<String>,
@@ -101,7 +101,7 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Vec<ReadBack> {
+    pub(crate) fn finish(self) -> Vec<ReadBack> {
         self.entries
     }
 
