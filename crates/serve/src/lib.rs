@@ -1,8 +1,8 @@
-//! A UDP transaction server that a DNS, RADIUS, NTP or SNMP service embeds.
+//! Servers to measure against, which services embed: UDP transactions, TCP connections, HTTP.
 //!
-//! A service is a [`udp::Handler`]: bytes of a request in, bytes of a reply out. Around it are
-//! the switches that decide how many transactions a host can serve: workers, a `SO_REUSEPORT`
-//! group, steering, pinned threads, batches, `io_uring`. Each is independent, and each is read back
+//! A service is a handler: bytes of a request in, bytes of a reply out ([`udp::Handler`] for DNS, RADIUS, NTP or SNMP,
+//! [`tcp::Handler`] for connections). Around it are the switches that decide how many transactions a host can serve: workers, a
+//! `SO_REUSEPORT` group, steering, pinned threads, batches, `io_uring`. Each is independent, and each is read back
 //! from the kernel after it was set, because a switch that was silently ignored looks exactly like
 //! a switch that has no effect.
 #![warn(missing_docs)]
@@ -14,10 +14,12 @@ mod config;
 mod counters;
 mod error;
 mod guard;
+pub mod http;
 mod name;
 mod pins;
 mod read_back;
 mod socket;
 mod steer;
 mod stop;
+pub mod tcp;
 pub mod udp;

@@ -4,12 +4,15 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rungwise_serve::http::{Answer, Fixed};
+use rungwise_serve::tcp;
 use rungwise_serve::udp::{Config, Io, Pin, Server, Steering, XdpDevice, XdpMode};
 
-use crate::client::{ask, connect};
+use crate::client::{ask, connect, wait_until};
 use crate::namespace::Namespace;
 
 struct Counting;
@@ -62,6 +65,7 @@ fn workers_allocate_nothing_after_their_first_request() {
         }
     }
     on_a_queue();
+    on_connections();
 }
 
 /// The same for a worker on a queue of `AF_XDP`; not a test of its own, since they share the counter.
@@ -78,6 +82,58 @@ fn on_a_queue() {
     };
     let server = here.run(move || Server::start(&config, counted).unwrap());
     there.run(move || exchange(&server, "AF_XDP"));
+}
+
+/// The same for requests over connections.
+fn on_connections() {
+    /// Bytes of a reply: a head of 67, and its body.
+    const REPLY: usize = 1067;
+    let fixed = Fixed::new(Answer {
+        body: vec![b'x'; 1000],
+        ..Answer::default()
+    });
+    let fixed = CountedHttp(fixed.unwrap());
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let server = tcp::Server::start(&tcp::Config::new(listen), move |_| fixed.clone()).unwrap();
+    let mut stream = TcpStream::connect(server.local_addr()).unwrap();
+    let limit = Some(std::time::Duration::from_secs(20));
+    stream.set_read_timeout(limit).unwrap();
+    let request = b"GET /page HTTP/1.1\r\nHost: a\r\nUser-Agent: test\r\n\r\n";
+    let mut before = 0;
+    for n in 0..1000 {
+        if n == 10 {
+            before = ALLOCATIONS.load(Ordering::Relaxed);
+        }
+        // One request, or several together.
+        for _ in 0..=n % 3 {
+            stream.write_all(request).unwrap();
+        }
+        let mut replies = [0; 3 * REPLY];
+        let length = (n % 3 + 1) * REPLY;
+        stream.read_exact(&mut replies[..length]).unwrap();
+        assert!(replies[..length].starts_with(b"HTTP/1.1 200 OK") && replies[length - 1] == b'x');
+    }
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "HTTP");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").unwrap();
+    wait_until(|| ALLOCATIONS.load(Ordering::Relaxed) > before);
+}
+
+/// A fixed reply whose thread is counted from its first request on.
+#[derive(Clone)]
+struct CountedHttp(Fixed);
+
+impl tcp::Handler for CountedHttp {
+    type Session = <Fixed as tcp::Handler>::Session;
+
+    fn handle(
+        &mut self,
+        session: &mut Self::Session,
+        input: &[u8],
+        reply: &mut tcp::Reply,
+    ) -> tcp::Step {
+        COUNTED.set(true);
+        self.0.handle(session, input, reply)
+    }
 }
 
 /// An echo whose thread is counted from its first request on, and that can allocate.

@@ -12,6 +12,7 @@ mod clients;
 #[path = "../../examples/dns.rs"]
 mod dns;
 mod echo;
+mod http;
 mod namespace;
 mod refusal;
 mod robust;
@@ -19,4 +20,5 @@ mod robust;
 mod sntp;
 mod steering;
 mod stop;
+mod tcp;
 mod xdp;

@@ -8,7 +8,7 @@ use crate::client::{ask, connect, echo};
 
 /// What is refused: a system call by its number, or setsockopt(2) of one option by its level and name.
 #[derive(Clone, Copy)]
-enum Call {
+pub(crate) enum Call {
     Any(libc::c_long),
     Option(i32, i32),
 }
@@ -19,7 +19,7 @@ fn without<T: Send>(number: libc::c_long, error: i32, work: impl FnOnce() -> T +
 }
 
 /// Runs `work` on a thread for which `call` fails with `error`.
-fn refusing<T: Send>(call: Call, error: i32, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn refusing<T: Send>(call: Call, error: i32, work: impl FnOnce() -> T + Send) -> T {
     let filtered = move || {
         let insn = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
             code: code as u16,

@@ -1,0 +1,100 @@
+//! Configuration of a TCP server: every switch is independent of the others, and off or plain by default.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::config::{BusyPoll, Pin, Shared, Steering};
+use crate::error::{Error, Transport};
+
+/// How a server listens and works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Config {
+    /// Address and port to listen on. Port 0 lets the kernel choose; `[::]` serves IPv4 as well.
+    pub listen: SocketAddr,
+    /// Worker threads, 1 to 1024.
+    pub workers: usize,
+    /// A listener per worker in one `SO_REUSEPORT` group (Linux 3.9), instead of one listener shared by all.
+    pub reuseport: bool,
+    /// Which listener of the group a connection goes to: decided at its SYN.
+    pub steering: Steering,
+    /// Where workers run.
+    pub pin: Pin,
+    /// Connections that may wait to be accepted, at each listener; `net.core.somaxconn` at most. Absent: 4096, or less where
+    /// that is the maximum.
+    pub backlog: Option<u32>,
+    /// `TCP_NODELAY`: send small replies while earlier ones are not acknowledged.
+    pub nodelay: bool,
+    /// `TCP_DEFER_ACCEPT` (Linux 2.4): a connection is accepted when its first bytes arrive, or after this time; rounded up
+    /// to seconds, and further by the kernel.
+    pub defer_accept: Option<Duration>,
+    /// Poll the devices' queues from epoll instead of waiting for interrupts (`EPIOCSPARAMS`, Linux 6.9).
+    pub busy_poll: Option<BusyPoll>,
+    /// Receive buffer of each connection, bytes; above `net.core.rmem_max` only with `CAP_NET_ADMIN`. Turns off its
+    /// automatic sizing.
+    pub rcvbuf: Option<usize>,
+    /// Send buffer of each connection, bytes; above `net.core.wmem_max` only with `CAP_NET_ADMIN`. Turns off its
+    /// automatic sizing.
+    pub sndbuf: Option<usize>,
+    /// `SO_INCOMING_CPU` (Linux 4.4): prefer the listener whose CPU handled the SYN; obeyed within a reuseport group since
+    /// Linux 6.2. The CPU is the one a worker is pinned to, else the i-th allowed one.
+    pub incoming_cpu: bool,
+    /// If the kernel refuses a switch, continue without it and report that in the read-back.
+    pub fallback: bool,
+}
+
+impl Config {
+    /// One worker, one listener, every switch off.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            workers: 1,
+            reuseport: false,
+            steering: Steering::FlowHash,
+            pin: Pin::Free,
+            backlog: None,
+            nodelay: false,
+            defer_accept: None,
+            busy_poll: None,
+            rcvbuf: None,
+            sndbuf: None,
+            incoming_cpu: false,
+            fallback: false,
+        }
+    }
+
+    /// What it has in common with every server.
+    pub(super) fn shared(&self) -> Shared<'_> {
+        Shared {
+            transport: Transport::Tcp,
+            listen: self.listen,
+            workers: self.workers,
+            reuseport: self.reuseport,
+            steering: &self.steering,
+            pin: &self.pin,
+            rcvbuf: self.rcvbuf,
+            sndbuf: self.sndbuf,
+            incoming_cpu: self.incoming_cpu,
+            fallback: self.fallback,
+        }
+    }
+
+    /// Refuses a configuration that contradicts itself on any kernel.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.shared().check()?;
+        if let Some(backlog) = self.backlog
+            && (backlog == 0 || i32::try_from(backlog).is_err())
+        {
+            return Err(Error::Config(format!(
+                "a backlog of {backlog} requested; choose 1 to {}",
+                i32::MAX
+            )));
+        }
+        if self.defer_accept == Some(Duration::ZERO) {
+            return Err(Error::Config(
+                "accepting deferred by no time; name one or leave it out".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Starting and stopping: listeners, steering, workers, in that order.
+//!
+//! A stop loses nothing that had arrived: workers accept what waits, answer what they hold, and end within a bounded time.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+
+use super::Config;
+use super::counters::{Counters, Published, WorkerCounters};
+use super::desk::Desk;
+use super::epoll::{Epoll, Interest};
+use super::handler::Handler;
+use super::listener;
+use super::worker::{Worker, watch};
+use crate::affinity;
+use crate::config::{BusyPoll, Pin};
+use crate::error::{Error, Feature};
+use crate::guard::{Factory, Guarded};
+use crate::pins;
+use crate::read_back::{Ledger, ReadBack};
+use crate::socket::{drops, local_addr};
+use crate::steer;
+use crate::stop::{self, Stop};
+
+const BUSY_POLL: Feature = Feature {
+    switch: "busy-poll",
+    name: "EPIOCSPARAMS (CONFIG_NET_RX_BUSY_POLL)",
+    since: "6.9",
+    remedy: "choose a time of at least 1us; a budget above 64 needs root or CAP_NET_ADMIN",
+};
+
+const EXCLUSIVE: Feature = Feature {
+    switch: "listener",
+    name: "EPOLLEXCLUSIVE",
+    since: "4.5",
+    remedy: "upgrade",
+};
+
+/// A running server. Dropping it stops it.
+#[derive(Debug)]
+pub struct Server {
+    local_addr: SocketAddr,
+    read_backs: Vec<ReadBack>,
+    listeners: Vec<Arc<OwnedFd>>,
+    published: Vec<Arc<Published>>,
+    threads: Vec<JoinHandle<()>>,
+    wake: OwnedFd,
+    stop: Arc<Stop>,
+    /// Drops of each listener when the stop began.
+    last: Option<Vec<u64>>,
+}
+
+impl Server {
+    /// Listens, sets every switch, starts the workers and returns when all of them serve. `factory` makes the handler of
+    /// worker 0, 1, ... on the worker's own thread. The process may then have as many files open as its hard limit allows:
+    /// its soft limit is raised.
+    pub fn start<H, F>(config: &Config, factory: F) -> Result<Self, Error>
+    where
+        H: Handler + 'static,
+        F: Fn(usize) -> H + Send + Sync + 'static,
+    {
+        config.check()?;
+        listener::raise_file_limit();
+        let shared = config.shared();
+        let mut ledger = Ledger::new(config.fallback);
+        let cpus = pins::homes(&shared)?;
+        let listeners = listener::open(config, &cpus, &mut ledger)?;
+        let refused = |answer| shared.refused(config.listen, answer);
+        let local_addr = local_addr(&listeners[0]).map_err(refused)?;
+        let cpu_count = pins::cpu_count(&cpus);
+        steer::attach(
+            &config.steering,
+            &listeners,
+            &cpus,
+            cpu_count,
+            "each worker's incoming CPUs",
+            &mut ledger,
+        )?;
+
+        let wake = stop::eventfd().map_err(|answer| Error::Worker { worker: 0, answer })?;
+        let mut server = Self {
+            local_addr,
+            read_backs: Vec::new(),
+            listeners: listeners.into_iter().map(Arc::new).collect(),
+            published: (0..config.workers)
+                .map(|_| Arc::new(Published::new(cpu_count)))
+                .collect(),
+            threads: Vec::with_capacity(config.workers),
+            wake,
+            stop: Arc::new(Stop::default()),
+            last: None,
+        };
+        // From here on an early return drops `server`, which stops what already runs.
+        let factory: Factory<H> = Arc::new(factory);
+        let (report, reports) = mpsc::channel();
+        for (worker, &cpu) in cpus.iter().enumerate() {
+            let epoll = server.epoll(config, worker, &mut ledger)?;
+            server
+                .spawn(config, worker, cpu, epoll, factory.clone(), report.clone())
+                .map_err(|answer| Error::Worker { worker, answer })?;
+        }
+        drop(report);
+        let mut reports: Vec<Report> = reports.iter().collect();
+        reports.sort_by_key(|report| report.worker);
+        let pinned = reports.into_iter().map(|report| report.pinned);
+        pins::enter(&cpus, pinned, &mut ledger)?;
+        server.read_backs = ledger.finish();
+        Ok(server)
+    }
+
+    /// Where it listens, with the port that the kernel chose if the configuration left it open.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Every switch that is not plain: the requested value and what the kernel reports.
+    pub fn read_backs(&self) -> &[ReadBack] {
+        &self.read_backs
+    }
+
+    /// Counters now. Costs the workers nothing.
+    pub fn counters(&self) -> Counters {
+        let drops = self.last.clone().unwrap_or_else(|| self.drops());
+        let workers = self.published.iter().enumerate();
+        let workers = workers.map(|(worker, published)| {
+            WorkerCounters::read(published, drops.get(worker).copied().unwrap_or(0))
+        });
+        Counters {
+            workers: workers.collect(),
+        }
+    }
+
+    /// Stops: accepts what waits, answers what has arrived, for at most about a second, closes all connections, and returns
+    /// the final counters.
+    pub fn stop(mut self) -> Counters {
+        self.halt();
+        self.counters()
+    }
+
+    fn drops(&self) -> Vec<u64> {
+        self.listeners.iter().map(|socket| drops(socket)).collect()
+    }
+
+    fn halt(&mut self) {
+        if self.last.is_some() {
+            return;
+        }
+        self.last = Some(self.drops());
+        self.stop.request();
+        stop::wake(&self.wake);
+        // Each is closed when its workers let go of it, so that late clients are refused and do not wait.
+        self.listeners.clear();
+        for thread in self.threads.drain(..) {
+            // A handler's panic never gets here; if a worker itself panicked, its message was printed and
+            // its counters stand where it stopped.
+            let _ = thread.join();
+        }
+    }
+
+    /// What a worker waits with.
+    fn epoll(
+        &self,
+        config: &Config,
+        worker: usize,
+        ledger: &mut Ledger,
+    ) -> Result<(Epoll, Interest), Error> {
+        let failed = |answer| Error::Worker { worker, answer };
+        let epoll = Epoll::new().map_err(failed)?;
+        if let Some(poll) = config.busy_poll {
+            busy_poll(&epoll, poll, ledger)?;
+        }
+        let shared = self.listeners.len() < config.workers;
+        let listener = &self.listeners[worker % self.listeners.len()];
+        let listening = watch(&epoll, &self.wake, listener, shared).map_err(failed)?;
+        if listening == Interest::ReadExclusively {
+            let actual = "EPOLLEXCLUSIVE accepted: a connection wakes one worker, which accepts one at a time";
+            ledger.holds(EXCLUSIVE.switch, "shared", actual);
+        } else if shared {
+            let missing = EXCLUSIVE.missing(io::Error::from_raw_os_error(libc::EINVAL));
+            let instead = "a connection wakes all workers";
+            ledger.fall_back(EXCLUSIVE.switch, "shared", instead, missing)?;
+        }
+        Ok((epoll, listening))
+    }
+
+    fn spawn<H: Handler + 'static>(
+        &mut self,
+        config: &Config,
+        worker: usize,
+        cpu: usize,
+        (epoll, listening): (Epoll, Interest),
+        factory: Factory<H>,
+        report: Sender<Report>,
+    ) -> io::Result<()> {
+        let listener = self.listeners[worker % self.listeners.len()].clone();
+        let published = self.published[worker].clone();
+        let stop = self.stop.clone();
+        let cpu = (config.pin != Pin::Free).then_some(cpu);
+        let work = move || {
+            let thread = affinity::thread_id();
+            published.counters.born(thread);
+            let pinned = cpu.map(pins::pin);
+            let desk = Desk::new(Guarded::new(factory, worker), epoll);
+            let mut serving = Worker::new(desk, listener, listening, published.clone(), stop);
+            // Nobody listens when the server already gave up; then the stop is set too.
+            let _ = report.send(Report { worker, pinned });
+            drop(report);
+            serving.run();
+            let cpu_ns = affinity::thread_cpu_ns(thread);
+            published.counters.died(cpu_ns.unwrap_or(0));
+        };
+        let builder = thread::Builder::new().name(format!("tcp-{worker}"));
+        self.threads.push(builder.spawn(work)?);
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// How a worker's own switches went.
+struct Report {
+    worker: usize,
+    pinned: Option<io::Result<Vec<usize>>>,
+}
+
+fn busy_poll(epoll: &Epoll, poll: BusyPoll, ledger: &mut Ledger) -> Result<(), Error> {
+    let shown = |poll: BusyPoll| {
+        let prefer = if poll.prefer { ", interrupts off" } else { "" };
+        let budget = match poll.budget {
+            0 => String::new(),
+            budget => format!(", {budget} packets"),
+        };
+        format!("{} us{prefer}{budget}", poll.time.as_micros())
+    };
+    let wanted = shown(poll);
+    match epoll.busy_poll(poll) {
+        Ok(actual) => {
+            let text = format!("EPIOCGPARAMS {}", shown(actual));
+            ledger.compare(BUSY_POLL, &wanted, text, shown(actual) == wanted)
+        }
+        Err(error) => {
+            let error = match error.raw_os_error() {
+                // epoll knows no such request.
+                Some(libc::ENOTTY | libc::EINVAL) if poll.time.as_micros() > 0 => {
+                    BUSY_POLL.missing(error)
+                }
+                _ => BUSY_POLL.refused(&wanted, error),
+            };
+            ledger.fall_back(BUSY_POLL.switch, &wanted, "off", error)
+        }
+    }
+}
