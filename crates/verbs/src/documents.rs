@@ -406,6 +406,8 @@ const KINDS: &[(&str, Draw)] = &[
     (RunsPrune::KIND, page::<RunsPrune>),
     ("runs-show", page::<RunsList>),
     ("runs-verify", page::<RunsList>),
+    ("serve-http", printed),
+    ("serve-tcp", printed),
     ("serve-udp", printed),
     (TuneReport::KIND, page::<TuneReport>),
 ];

@@ -1,4 +1,4 @@
-//! `rungwise serve`: standard output begins with the line `ready udp ADDR:PORT` once every socket is bound and every switch is
+//! `rungwise serve`: standard output begins with the line `ready udp ADDR:PORT` (or `tcp`, `http`) once every socket is bound and every switch is
 //! set; the parent process waits for that line. The counters follow at the end, or go to the file of `-o`.
 
 use std::io::Write as _;
@@ -20,10 +20,13 @@ use super::Global;
 pub(crate) enum What {
     /// Echo UDP datagrams until SIGINT, SIGTERM or the end of --for.
     Udp(serve::Udp),
+    /// Echo what arrives over TCP connections until SIGINT, SIGTERM or the end of --for.
+    Tcp(serve::Tcp),
+    /// Answer every HTTP/1.1 request with the same reply until SIGINT, SIGTERM or the end of --for.
+    Http(serve::Http),
 }
 
 pub(super) fn run(what: &What, global: &Global) -> anyhow::Result<Exit> {
-    let What::Udp(request) = what;
     if !matches!(global.format(), Format::Text | Format::Json) {
         anyhow::bail!("the counters of a server are written as text or json; use --format json");
     }
@@ -42,12 +45,13 @@ pub(super) fn run(what: &What, global: &Global) -> anyhow::Result<Exit> {
         }
     };
     let invocation = global.invocation();
-    global.print(&serve::udp(
-        request,
-        &mut announce,
-        &mut ended,
-        &invocation,
-    )?)
+    let announce = |word: &'static str| move |address| announce(word, address);
+    let ended = &mut ended;
+    global.print(&match what {
+        What::Udp(request) => serve::udp(request, &mut announce("udp"), ended, &invocation)?,
+        What::Tcp(request) => serve::tcp(request, &mut announce("tcp"), ended, &invocation)?,
+        What::Http(request) => serve::http(request, &mut announce("http"), ended, &invocation)?,
+    })
 }
 
 /// SIGINT and SIGTERM as they come.
@@ -69,9 +73,9 @@ fn signals() -> anyhow::Result<mpsc::Receiver<i32>> {
 }
 
 /// Tells whoever waits on standard output; they may have gone.
-fn announce(address: SocketAddr) -> anyhow::Result<()> {
+fn announce(word: &str, address: SocketAddr) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "ready udp {address}").and_then(|()| out.flush()) {
+    match writeln!(out, "ready {word} {address}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to standard output"),
     }

@@ -28,6 +28,7 @@ mod program;
 mod resume;
 mod run;
 mod runs;
+mod served;
 mod threads;
 mod tls;
 mod traffic;

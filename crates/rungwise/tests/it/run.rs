@@ -54,7 +54,7 @@ impl Bench {
         self.dress(Command::new(binary()), arguments)
     }
 
-    fn dress(&self, mut command: Command, arguments: &[&str]) -> Command {
+    pub(crate) fn dress(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
             .args(arguments)
             .current_dir(self.dir.path())

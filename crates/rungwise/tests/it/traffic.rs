@@ -12,20 +12,31 @@ use crate::judged::told;
 use crate::run::{Bench, Ended, binary, kill};
 use crate::tune::assert_valid;
 
-/// A running `serve udp` that said it was ready.
-struct Serving {
-    child: Child,
+/// A running `serve` that said it was ready.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
     out: BufReader<std::process::ChildStdout>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Serving {
     fn start(bench: &Bench, arguments: &[&str]) -> Self {
-        let mut child = bench.start(&[&["serve", "udp", "--quiet"], arguments].concat());
+        Self::of(bench, "udp", arguments)
+    }
+
+    /// `serve WHAT`.
+    pub(crate) fn of(bench: &Bench, what: &str, arguments: &[&str]) -> Self {
+        let words = [&["serve", what, "--quiet"], arguments].concat();
+        Self::ready(bench.start(&words), what)
+    }
+
+    /// A child that was just started with pipes.
+    pub(crate) fn ready(mut child: Child, what: &str) -> Self {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
-        let address = line.strip_prefix("ready udp ").map(str::trim);
+        let prefix = format!("ready {what} ");
+        let address = line.strip_prefix(&prefix).map(str::trim);
         let Some(address) = address.map(str::to_owned) else {
             panic!("'{line}': {:?}", child.wait_with_output());
         };
@@ -37,7 +48,7 @@ impl Serving {
     }
 
     /// What it printed after a signal.
-    fn end(mut self, signal: i32) -> Ended {
+    pub(crate) fn end(mut self, signal: i32) -> Ended {
         kill(self.child.id().cast_signed(), signal);
         let mut stdout = Vec::new();
         self.out.read_to_end(&mut stdout).unwrap();

@@ -133,6 +133,23 @@ impl Handler for Echo {
     }
 }
 
+/// Takes every byte and answers none.
+#[derive(Clone, Copy, Debug)]
+pub struct Discard;
+
+impl Handler for Discard {
+    type Session = ();
+
+    fn handle(&mut self, (): &mut (), input: &[u8], reply: &mut Reply) -> Step {
+        reply.answered();
+        Step {
+            taken: input.len(),
+            delay: None,
+            then: Then::Continue,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,5 +35,5 @@ pub use crate::error::Error;
 pub use crate::read_back::ReadBack;
 pub use config::Config;
 pub use counters::{Counters, WorkerCounters};
-pub use handler::{Echo, Handler, MOST_KEPT, Reply, Step, Then};
+pub use handler::{Discard, Echo, Handler, MOST_KEPT, Reply, Step, Then};
 pub use server::Server;

@@ -1,4 +1,4 @@
-//! The answering side. `udp` echoes every datagram: the reference server of the ladder.
+//! `serve udp` echoes every datagram: the reference server of the ladder.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,19 +8,17 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::ValueEnum;
 use rungwise_host::clock;
-use rungwise_load::values::{Pins, Size};
-use rungwise_model::{Exit, units};
+use rungwise_model::Exit;
 use rungwise_serve::udp::{
-    BusyPoll, Config, Counters, Error, Io, PathMtu, Pin, ReadBack, Server, Steering,
-    WorkerCounters, XdpDevice,
+    Config, Counters, Io, PathMtu, ReadBack, Server, WorkerCounters, XdpDevice,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::documents::schema;
+use super::{Listen, OnCpu, Run, Sockets, Switch, number, on, on_cpus, problem, switches};
+use crate::Invocation;
+use crate::documents;
 use crate::printed::{Printed, WithText};
-use crate::problem::Problem;
-use crate::{Invocation, values};
 
 /// Datagrams per system call by default.
 const BATCH: usize = 32;
@@ -29,21 +27,9 @@ const BATCH: usize = 32;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Udp {
-    /// Address and port to listen on; `[::]:PORT` serves IPv4 as well, port 0 lets the kernel choose.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7777", value_parser = values::listen)]
-    pub listen: SocketAddr,
-    /// Worker threads.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub workers: usize,
-    /// One socket per worker in a `SO_REUSEPORT` group, instead of one shared socket.
-    #[arg(long)]
-    pub reuseport: bool,
-    /// How the socket of the group is chosen: by flow hash, or by the CPU that received the datagram.
-    #[arg(long, value_enum, default_value_t = Steer::Hash)]
-    pub steer: Steer,
-    /// Pin workers to CPUs: LIST as in `0,2-5`; without LIST, worker i to the i-th allowed CPU.
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_value_t, default_missing_value = "true")]
-    pub pin: Pins,
+    /// Where it listens.
+    #[command(flatten)]
+    pub listen: Listen,
     /// `do` never fragments and skips the IP identification.
     #[arg(long, value_enum, default_value_t = Discover::Want)]
     pub pmtudisc: Discover,
@@ -59,30 +45,9 @@ pub struct Udp {
     /// Send consecutive replies to one peer as one buffer (`UDP_SEGMENT`); helps only bursts of one flow.
     #[arg(long)]
     pub gso: bool,
-    /// Poll the device's queue this long before sleeping.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    pub busy_poll: Option<Duration>,
-    /// Keep the device's interrupts off while polling.
-    #[arg(long, requires = "busy_poll")]
-    pub busy_poll_prefer: bool,
-    /// Packets per poll.
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "busy_poll",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
-    pub busy_poll_budget: u16,
-    /// Receive buffer of each socket.
-    #[arg(long, value_name = "SIZE")]
-    pub rcvbuf: Option<Size>,
-    /// Send buffer of each socket.
-    #[arg(long, value_name = "SIZE")]
-    pub sndbuf: Option<Size>,
-    /// Prefer the socket of the CPU that received the datagram (`SO_INCOMING_CPU`).
-    #[arg(long)]
-    pub incoming_cpu: bool,
+    /// Options of its sockets.
+    #[command(flatten)]
+    pub sockets: Sockets,
     /// Answer inside the kernel on DEVICE, before any socket; `:native` runs in the driver.
     #[arg(long, value_name = "DEVICE[:native]")]
     pub xdp_echo: Option<XdpDevice>,
@@ -90,24 +55,9 @@ pub struct Udp {
     /// `:native` runs in the driver.
     #[arg(long, value_name = "DEVICE[:native]", conflicts_with = "xdp_echo")]
     pub af_xdp: Option<XdpDevice>,
-    /// Warn and continue without a switch that this kernel refuses.
-    #[arg(long)]
-    pub fallback: bool,
-    /// Stop after this time.
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
-    pub duration: Option<Duration>,
-}
-
-/// How the socket of a group is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(
-    missing_docs,
-    reason = "a doc comment would turn the help text into its long form"
-)]
-pub enum Steer {
-    Hash,
-    Cbpf,
-    Ebpf,
+    /// What it does where a switch is refused, and how long it runs.
+    #[command(flatten)]
+    pub run: Run,
 }
 
 /// Path-MTU discovery of the sockets.
@@ -154,7 +104,7 @@ pub fn udp(
     let address = server.local_addr();
     ready(address)?;
 
-    let exit = ended(request.duration);
+    let exit = ended(request.run.duration);
     let read_backs = server.read_backs().to_vec();
     let counters = server.stop();
     let envelope = invocation.envelope("serve-udp", started, exit);
@@ -174,14 +124,6 @@ fn echo(own_port: Arc<AtomicU16>) -> impl FnMut(&[u8], SocketAddr, &mut [u8]) ->
     }
 }
 
-fn problem(error: Error) -> anyhow::Error {
-    let exit = match &error {
-        Error::Config(_) => Exit::Usage,
-        _ => Exit::Precondition,
-    };
-    Problem::with(exit, error)
-}
-
 impl Udp {
     /// Refuses a switch that would have no effect.
     fn check(&self) -> anyhow::Result<()> {
@@ -196,18 +138,10 @@ impl Udp {
 
     fn config(&self) -> Config {
         Config {
-            workers: self.workers,
-            reuseport: self.reuseport,
-            steering: match self.steer {
-                Steer::Hash => Steering::FlowHash,
-                Steer::Cbpf => Steering::Cbpf,
-                Steer::Ebpf => Steering::Ebpf { map: Vec::new() },
-            },
-            pin: match &self.pin {
-                Pins::Off => Pin::Free,
-                Pins::Allowed => Pin::Allowed,
-                Pins::List(cpus) => Pin::Cpus(cpus.clone()),
-            },
+            workers: self.listen.workers,
+            reuseport: self.listen.reuseport,
+            steering: self.listen.steering(),
+            pin: self.listen.pin(),
             path_mtu: match self.pmtudisc {
                 Discover::Do => PathMtu::Do,
                 Discover::Want => PathMtu::Want,
@@ -219,25 +153,21 @@ impl Udp {
             },
             gro: self.gro,
             gso: self.gso,
-            busy_poll: self.busy_poll.map(|time| BusyPoll {
-                time,
-                prefer: self.busy_poll_prefer,
-                budget: self.busy_poll_budget,
-            }),
-            rcvbuf: self.rcvbuf.map(|size| size.0),
-            sndbuf: self.sndbuf.map(|size| size.0),
-            incoming_cpu: self.incoming_cpu,
+            busy_poll: self.sockets.busy_poll(),
+            rcvbuf: self.sockets.rcvbuf.map(|size| size.0),
+            sndbuf: self.sockets.sndbuf.map(|size| size.0),
+            incoming_cpu: self.sockets.incoming_cpu,
             xdp_echo: self.xdp_echo.clone(),
             af_xdp: self.af_xdp.clone(),
-            fallback: self.fallback,
-            ..Config::new(self.listen)
+            fallback: self.run.fallback,
+            ..Config::new(self.listen.listen)
         }
     }
 }
 
 /// The schema of the document of `rungwise serve udp`.
-pub(crate) fn schemas() -> [(&'static str, serde_json::Value); 1] {
-    [("serve-udp", schema::<WithText<Served<'_>>>())]
+pub(super) fn schema() -> serde_json::Value {
+    documents::schema::<WithText<Served<'_>>>()
 }
 
 /// The document of `rungwise serve udp`.
@@ -253,14 +183,6 @@ struct Served<'a> {
     /// What the XDP program echoed; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     xdp: Option<Xdp>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Switch<'a> {
-    name: &'a str,
-    wanted: &'a str,
-    actual: &'a str,
-    holds: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -289,22 +211,10 @@ struct Dropped {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct OnCpu {
-    cpu: usize,
-    received: u64,
-}
-
-#[derive(Serialize, JsonSchema)]
 struct Xdp {
     echoed: u64,
     bytes: u64,
     cpus: Vec<OnCpu>,
-}
-
-fn on_cpus(cpus: &[(usize, u64)]) -> Vec<OnCpu> {
-    cpus.iter()
-        .map(|&(cpu, received)| OnCpu { cpu, received })
-        .collect()
 }
 
 impl From<&WorkerCounters> for Worker {
@@ -333,15 +243,7 @@ impl From<&WorkerCounters> for Worker {
 fn body<'a>(address: SocketAddr, read_backs: &'a [ReadBack], counters: &Counters) -> Served<'a> {
     Served {
         address,
-        switches: read_backs
-            .iter()
-            .map(|read_back| Switch {
-                name: read_back.switch,
-                wanted: &read_back.wanted,
-                actual: &read_back.actual,
-                holds: read_back.holds,
-            })
-            .collect(),
+        switches: switches(read_backs),
         workers: counters.workers.iter().map(Worker::from).collect(),
         total: Worker::from(&counters.total()),
         xdp: counters.xdp.as_ref().map(|xdp| Xdp {
@@ -353,14 +255,6 @@ fn body<'a>(address: SocketAddr, read_backs: &'a [ReadBack], counters: &Counters
 }
 
 fn text(counters: &Counters) -> String {
-    let on = |cpus: &[(usize, u64)]| {
-        let cpus: Vec<_> = cpus
-            .iter()
-            .map(|(cpu, count)| format!("{cpu}:{count}"))
-            .collect();
-        cpus.join(" ")
-    };
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let line = |name: &str, of: &WorkerCounters| {
         let row = Worker::from(of);
         format!(
@@ -394,6 +288,7 @@ fn text(counters: &Counters) -> String {
 mod tests {
     use super::*;
     use clap::Parser;
+    use rungwise_serve::udp::{BusyPoll, Pin, Steering};
 
     #[derive(Parser)]
     struct Cli {
