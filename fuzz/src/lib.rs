@@ -26,6 +26,7 @@ use rungwise_experiment::scenario::Scenario;
 use rungwise_knobs::journal;
 use rungwise_load::dns;
 use rungwise_load::http::response::{Progress, Response};
+use rungwise_serve::http::{Event, Facts, LONGEST_HEAD, Request};
 
 /// The journal that recovery reads after a crash: whatever is on disk, what is trusted was written whole.
 pub fn journal(bytes: &[u8]) {
@@ -106,6 +107,41 @@ fn response_of<'b>(
         }
     }
     response.ends().then(|| (response.status(), body, response.keeps_connection(), taken))
+}
+
+/// The requests of a web client, in pieces: first byte where the first of two ends, in 256ths; second byte the size of the others.
+pub fn http_request(bytes: &[u8]) {
+    let [cut, size, rest @ ..] = bytes else {
+        return;
+    };
+    // A line that is not whole is looked at once, and again when it is.
+    let rest = [rest, b"\n"].concat();
+    let first = (usize::from(*cut) * rest.len()) >> 8;
+    let two = requests_of(&rest, [first, rest.len()].into_iter());
+    let size = usize::from(*size).max(1);
+    let small = requests_of(&rest, (1..=rest.len().div_ceil(size)).map(|piece| rest.len().min(piece * size)));
+    assert_eq!(two, small, "pieces change what is read");
+}
+
+/// The requests in `bytes`, of which more arrives until each of `ends`; and the bytes taken, or none where they are refused.
+fn requests_of(bytes: &[u8], ends: impl Iterator<Item = usize>) -> (Vec<Facts>, Option<usize>) {
+    let (mut request, mut found, mut at) = (Request::default(), Vec::new(), 0);
+    for end in ends {
+        loop {
+            let Ok((taken, event)) = request.read(&bytes[at..end]) else {
+                return (found, None);
+            };
+            assert!(taken <= end - at, "more taken than there is");
+            at += taken;
+            match event {
+                Event::Partial => break,
+                Event::Expectation => assert!(taken > 0, "nothing is expected for ever"),
+                Event::Complete(facts) => found.push(facts),
+            }
+        }
+        assert!(end - at <= LONGEST_HEAD, "more is kept than a head may have");
+    }
+    (found, Some(at))
 }
 
 /// dnsperf's query-file format.
@@ -250,6 +286,11 @@ mod tests {
     #[test]
     fn responses_near_the_seeds_read_the_same_in_any_pieces() {
         shake(super::http_response, &["seeds/http_response"]);
+    }
+
+    #[test]
+    fn requests_near_the_seeds_read_the_same_in_any_pieces() {
+        shake(super::http_request, &["seeds/http_request"]);
     }
 
     #[test]

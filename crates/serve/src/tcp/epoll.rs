@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::config::BusyPoll;
 
 /// Most descriptors that one wait reports. A guess; 3 KiB of events.
-const MOST_EVENTS: usize = 256;
+const MOST_EVENTS: u16 = 256;
 
 /// What a descriptor is watched for; errors always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Epoll {
         Ok(Self {
             // SAFETY: a new descriptor, nobody else's.
             fd: unsafe { OwnedFd::from_raw_fd(raw) },
-            events: vec![libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS],
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS.into()],
             ready: 0,
         })
     }
@@ -109,10 +109,10 @@ impl Epoll {
     pub(super) fn wait(&mut self, limit: Option<Duration>) -> usize {
         let fd = self.fd.as_raw_fd();
         let events = self.events.as_mut_ptr();
-        let room = self.events.len() as i32;
+        let room = i32::from(MOST_EVENTS);
         let time = limit.map(|limit| libc::timespec {
             tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
-            tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
+            tv_nsec: libc::c_long::from(limit.subsec_nanos().cast_signed()),
         });
         let ready = match &time {
             // SAFETY: `events` has room for `room` entries.
@@ -162,7 +162,10 @@ impl Epoll {
         /// `_IOR(0x8A, 0x02, struct epoll_params)`.
         const GET: libc::c_ulong = 0x8008_8a02;
         let mut parameters = Parameters {
-            busy_poll_us: u32::try_from(poll.time.as_micros()).unwrap_or(u32::MAX),
+            // More than 2^31 is refused.
+            busy_poll_us: i32::try_from(poll.time.as_micros())
+                .unwrap_or(i32::MAX)
+                .cast_unsigned(),
             budget: poll.budget,
             prefer: poll.prefer.into(),
             padding: 0,

@@ -77,7 +77,7 @@ fn listen(config: &Config, listener: &OwnedFd, ledger: &mut Ledger) -> Result<()
     const MAXIMUM: usize = 7;
     let backlog = config.backlog.unwrap_or(BACKLOG);
     // SAFETY: takes numbers.
-    if unsafe { libc::listen(listener.as_raw_fd(), backlog as i32) } != 0 {
+    if unsafe { libc::listen(listener.as_raw_fd(), backlog.cast_signed()) } != 0 {
         return Err(config
             .shared()
             .refused(config.listen, io::Error::last_os_error()));

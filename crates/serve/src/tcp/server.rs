@@ -48,7 +48,7 @@ pub struct Server {
     listeners: Vec<Arc<OwnedFd>>,
     published: Vec<Arc<Published>>,
     threads: Vec<JoinHandle<()>>,
-    wake: OwnedFd,
+    wake: Arc<OwnedFd>,
     stop: Arc<Stop>,
     /// Drops of each listener when the stop began.
     last: Option<Vec<u64>>,
@@ -90,7 +90,7 @@ impl Server {
                 .map(|_| Arc::new(Published::new(cpu_count)))
                 .collect(),
             threads: Vec::with_capacity(config.workers),
-            wake,
+            wake: Arc::new(wake),
             stop: Arc::new(Stop::default()),
             last: None,
         };
@@ -198,14 +198,14 @@ impl Server {
     ) -> io::Result<()> {
         let listener = self.listeners[worker % self.listeners.len()].clone();
         let published = self.published[worker].clone();
-        let stop = self.stop.clone();
+        let (stop, wake) = (self.stop.clone(), self.wake.clone());
         let cpu = (config.pin != Pin::Free).then_some(cpu);
         let work = move || {
             let thread = affinity::thread_id();
             published.counters.born(thread);
             let pinned = cpu.map(pins::pin);
             let desk = Desk::new(Guarded::new(factory, worker), epoll);
-            let mut serving = Worker::new(desk, listener, listening, published.clone(), stop);
+            let mut serving = Worker::new(desk, listener, listening, published.clone(), stop, wake);
             // Nobody listens when the server already gave up; then the stop is set too.
             let _ = report.send(Report { worker, pinned });
             drop(report);

@@ -28,6 +28,9 @@ const BURST: usize = 64;
 /// in the backlog meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Connections accepted at the stop; bounds the time where clients go on connecting. A guess: sixteen times the usual backlog.
+const MOST_QUEUED: usize = 1 << 16;
+
 /// How often a worker that stops looks at the clock.
 const STOPPING: Duration = Duration::from_millis(50);
 
@@ -42,6 +45,7 @@ pub(super) struct Worker<H: Handler> {
     paused: bool,
     published: Arc<Published>,
     stop: Arc<Stop>,
+    wake: Arc<OwnedFd>,
     stopping: bool,
 }
 
@@ -73,6 +77,7 @@ impl<H: Handler> Worker<H> {
         listening: Interest,
         published: Arc<Published>,
         stop: Arc<Stop>,
+        wake: Arc<OwnedFd>,
     ) -> Self {
         Self {
             desk,
@@ -82,6 +87,7 @@ impl<H: Handler> Worker<H> {
             paused: false,
             published,
             stop,
+            wake,
             stopping: false,
         }
     }
@@ -236,7 +242,9 @@ impl<H: Handler> Worker<H> {
     /// The stop has come: takes what waits in the backlog, lets the listener go, answers what has arrived, and closes what is
     /// at rest.
     fn finish(&mut self) {
-        self.accept(usize::MAX);
+        // It stays readable, and would be reported all the time.
+        let _ = self.desk.epoll.remove(self.wake.as_raw_fd());
+        self.accept(MOST_QUEUED);
         if let Some(listener) = self.listener.take()
             && !self.paused
         {

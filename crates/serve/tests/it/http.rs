@@ -123,7 +123,7 @@ fn what_is_no_request_gets_400_after_the_replies_before_it() {
         stream.write_all(format!("{GET}{bad}").as_bytes()).unwrap();
         // A client that goes on sending still reads why.
         for _ in 0..20 {
-            let _ = stream.write_all(&[b'x'; 50_000]);
+            let _ = stream.write_all(&vec![b'x'; 50_000]);
         }
         stream.shutdown(Shutdown::Write).unwrap();
         let text = rest(stream);

@@ -25,7 +25,6 @@ const BATCH: usize = 32;
 
 /// Echo UDP datagrams until SIGINT, SIGTERM or the end of --for.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Udp {
     /// Where it listens.
     #[command(flatten)]
