@@ -42,7 +42,7 @@ impl<H: Handler> Desk<H> {
         Self {
             handler,
             input: vec![0; MOST_KEPT + RECEIVE].into(),
-            reply: Reply::default(),
+            reply: Reply::roomy(),
             tally: Tally::default(),
             epoll,
             timers: Timers::new(),

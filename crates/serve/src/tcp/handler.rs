@@ -73,6 +73,14 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// With room for all that one round may bring, so that nothing grows while serving.
+    pub(super) fn roomy() -> Self {
+        Self {
+            bytes: Vec::with_capacity(ROOM + 2 * COPIED),
+            ..Self::default()
+        }
+    }
+
     /// Another reply may be written.
     pub fn has_room(&self) -> bool {
         self.tail.is_none() && self.bytes.len() < ROOM
