@@ -122,6 +122,11 @@ fn schemas(binary: &Binary, pages: &mut BTreeMap<String, String>) -> Result<()> 
             schemars::schema_for!(rungwise_model::gc_follow::FollowLine).to_value(),
         ),
         (
+            "jvm-heap-per-request",
+            schemars::schema_for!(rungwise_model::heap_per_request::HeapPerRequestReport)
+                .to_value(),
+        ),
+        (
             "jvm-threads",
             schemars::schema_for!(rungwise_model::threads::ThreadsReport).to_value(),
         ),

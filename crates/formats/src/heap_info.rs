@@ -13,7 +13,7 @@ pub struct Used {
     pub bytes: u64,
     /// It may be less than this many bytes more: the sum of the units.
     pub unit: u64,
-    /// The size of a region of Shenandoah, which is printed with its heap.
+    /// The size of a region, which G1 and Shenandoah print with their heap.
     pub region: Option<u64>,
 }
 
@@ -37,6 +37,9 @@ pub fn parse(text: &str) -> Option<Used> {
         if let [_, "x", .., "regions"] = words[..] {
             // `512K` or `512 K`.
             used.region = size(&words[2..words.len() - 1].concat()).map(|(bytes, _)| bytes);
+        }
+        if let ["region", "size", number, ..] = words[..] {
+            used.region = size(number).map(|(bytes, _)| bytes);
         }
     }
     (used.unit > 0).then_some(used)
@@ -83,6 +86,9 @@ mod tests {
         }
         let shenandoah = "1024M committed, 121M used\n 2048 x 512K regions";
         assert_eq!(parse(shenandoah).unwrap().region, Some(512 * k));
+        let g1 =
+            "garbage-first heap   total 4096K, used 2032K [0x1)\n  region size 1024K, 0 young (0K)";
+        assert_eq!(parse(g1).unwrap().region, Some(1024 * k));
         assert_eq!(parse("Metaspace used 1K"), None);
     }
 }

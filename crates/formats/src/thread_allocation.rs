@@ -13,6 +13,8 @@ pub struct Thread {
     pub allocated: u64,
     /// It may have allocated less than this many bytes more: the unit in which the number was printed.
     pub unit: u64,
+    /// It compiles Java code: the JVM starts and ends such threads as it needs them, and they allocate nothing for requests.
+    pub compiles: bool,
     /// CPU time as printed; a thread with the same text in two prints did not run between them.
     pub cpu: String,
 }
@@ -25,7 +27,7 @@ pub fn parse(text: &str) -> BTreeMap<u64, Thread> {
 fn thread(line: &str) -> Option<(u64, Thread)> {
     // The name may contain anything, also what follows it; the last end of a name is the true one.
     let rest = line.strip_prefix('"')?;
-    let (_, fields) = rest.rsplit_once("\" #")?;
+    let (name, fields) = rest.rsplit_once("\" #")?;
     let mut words = fields.split_whitespace();
     let number = words.next()?.parse().ok()?;
     let value = |key: &str| {
@@ -36,6 +38,7 @@ fn thread(line: &str) -> Option<(u64, Thread)> {
     let thread = Thread {
         allocated,
         unit,
+        compiles: name.contains(" CompilerThread"),
         cpu: value("cpu=").unwrap_or_default().to_owned(),
     };
     Some((number, thread))

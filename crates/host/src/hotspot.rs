@@ -26,6 +26,8 @@ use crate::{process, wait};
 const OPENS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two attempts to connect.
 const TRY_EVERY: Duration = Duration::from_millis(10);
+/// How long a process may take to end once its sockets are closed: the kernel frees its memory meanwhile.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// The longest answer that is read: the stacks of 10,000 threads are a fifth of it.
 const LONGEST: usize = 256 << 20;
 
@@ -264,11 +266,25 @@ impl Jvm {
         !wait::readable(self.pidfd.as_fd(), Duration::ZERO).unwrap_or(true)
     }
 
-    fn ask(&self, command: &str, within: Duration) -> Result<String> {
-        let status = fs::read(format!("/proc/{}/status", self.pid)).unwrap_or_default();
-        if let Some(by) = Status::parse(&lossy(&status)).stopped() {
-            return Err(Error::Stopped { pid: self.pid, by });
+    /// Whether it runs and is not stopped.
+    ///
+    /// # Errors
+    ///
+    /// It has ended ([`Error::NoProcess`]), or something stopped it.
+    pub fn check(&self) -> Result<()> {
+        if !self.is_running() {
+            let why = "it has ended; its own output or hs_err file shows why".to_owned();
+            return Err(Error::NoProcess { pid: self.pid, why });
         }
+        let status = fs::read(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        match Status::parse(&lossy(&status)).stopped() {
+            Some(by) => Err(Error::Stopped { pid: self.pid, by }),
+            None => Ok(()),
+        }
+    }
+
+    fn ask(&self, command: &str, within: Duration) -> Result<String> {
+        self.check()?;
         let mut stream = match self.connect() {
             Ok(stream) => stream,
             Err(_) => self.opened(command)?,
@@ -378,11 +394,11 @@ impl Jvm {
         }
     }
 
+    /// Its connections break some time before it has ended.
     fn ended_or(&self, command: &str, other: impl FnOnce() -> Error) -> Error {
-        if self.is_running() {
-            other()
-        } else {
-            self.ended(command)
+        match wait::readable(self.pidfd.as_fd(), ENDS_WITHIN) {
+            Ok(false) => other(),
+            _ => self.ended(command),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod evidence_text;
 pub mod exit;
 pub mod gc;
 pub mod gc_follow;
+pub mod heap_per_request;
 pub mod jvm_flags;
 pub mod kernel;
 pub mod keys;

@@ -11,6 +11,7 @@ pub mod check;
 pub mod compare;
 pub mod csv;
 pub mod gc;
+pub mod heap_per_request;
 pub mod html;
 pub mod load;
 pub mod markdown;

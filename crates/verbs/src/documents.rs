@@ -11,13 +11,15 @@ use rungwise_model::capacity::CapacityGcReport;
 use rungwise_model::check::{CheckReport, Standing};
 use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::gc::GcReport;
+use rungwise_model::heap_per_request::HeapPerRequestReport;
 use rungwise_model::jvm_flags::JvmFlagsReport;
 use rungwise_model::load::LoadReport;
 use rungwise_model::threads::ThreadsReport;
 use rungwise_model::tune::{TuneReport, Verdict};
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION};
 use rungwise_report::{
-    Block, capacity, compare, gc, html, load, markdown, sarif, terminal, threads, tune,
+    Block, capacity, compare, gc, heap_per_request, html, load, markdown, sarif, terminal, threads,
+    tune,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -300,6 +302,26 @@ impl Document for JvmFlagsReport {
     }
 }
 
+impl Document for HeapPerRequestReport {
+    const KIND: &'static str = "jvm-heap-per-request";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
+    fn title(&self) -> String {
+        format!("Heap per request of {}", self.target)
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        heap_per_request::blocks(self)
+    }
+}
+
 impl Document for CapacityGcReport {
     const KIND: &'static str = "capacity-gc";
 
@@ -392,6 +414,7 @@ const KINDS: &[(&str, Draw)] = &[
     ("explain", printed),
     (JvmFlagsReport::KIND, page::<JvmFlagsReport>),
     (GcReport::KIND, page::<GcReport>),
+    (HeapPerRequestReport::KIND, page::<HeapPerRequestReport>),
     (ThreadsReport::KIND, page::<ThreadsReport>),
     ("knob-apply", printed),
     ("knob-export", printed),

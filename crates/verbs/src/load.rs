@@ -16,7 +16,9 @@ use rungwise_host::process::family;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, files, machine};
 use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings, certify};
-use rungwise_load::parameters::{Contradiction, Length, Load, Probe, Site, Target, WrittenTarget};
+use rungwise_load::parameters::{
+    Contradiction, Driven, Length, Load, Probe, Site, Target, WrittenTarget,
+};
 use rungwise_load::{Error, Parameters};
 use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::load::{LoadReport, Second, SloResult};
@@ -87,7 +89,23 @@ pub struct Run {
 
 /// Drives the service and measures it.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Measured> {
-    let Request { parameters, run } = request;
+    on_site(&request.parameters, |driven, site| {
+        drive(driven, site, &request.run, invocation)
+    })
+}
+
+/// The traffic that these parameters describe, ready to be driven, and the address that it goes to.
+pub(crate) fn prepare(parameters: &Parameters) -> anyhow::Result<(Box<dyn Load>, Target)> {
+    on_site(parameters, |driven, site| {
+        Ok((driven.prepare(site).map_err(problem)?, site.target.clone()))
+    })
+}
+
+/// Finds the target and the CPUs, and hands them to `work`.
+fn on_site<T>(
+    parameters: &Parameters,
+    work: impl FnOnce(&dyn Driven, &Site<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let traffic = parameters.traffic();
     let target = match traffic.target() {
         WrittenTarget::Address(text) => resolve(text, parameters)?.into(),
@@ -106,16 +124,25 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Mea
         .map(|cpu| cpu as usize)
         .collect();
     let site = Site {
-        target: target.clone(),
+        target,
         cpus: &cpus,
         device: None,
         read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
     };
+    work(driven, &site)
+}
+
+fn drive(
+    driven: &dyn Driven,
+    site: &Site<'_>,
+    run: &Run,
+    invocation: &Invocation<'_>,
+) -> anyhow::Result<Measured> {
     if run.find_limit {
-        return limit::find(driven, &site, run, invocation);
+        return limit::find(driven, site, run, invocation);
     }
-    let load = driven.prepare(&site).map_err(problem)?;
-    let session = Session::open(&*load, &target, run, invocation)?;
+    let load = driven.prepare(site).map_err(problem)?;
+    let session = Session::open(&*load, &site.target, run, invocation)?;
     let length = run.length(DEFAULT_WINDOW);
     if let Stop::After(window) = length.stop
         && window > EXPLAINED
@@ -365,8 +392,23 @@ impl Run {
     }
 }
 
+/// A note, where the requests do not go to process `pid` or its children.
+pub(crate) fn elsewhere(target: &Target, pid: u32) -> Option<String> {
+    let is_ours = |one: &u32| family(pid).is_ok_and(|all| all.contains(one));
+    match Server::holding(&Live, target, &Probe::Connection) {
+        Server::Here(pids) if !pids.iter().any(is_ours) => {
+            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+            Some(format!(
+                "{target} belongs to process {}, not to {pid}: requests reach the JVM through it, or not at all.",
+                pids.join(", ")
+            ))
+        }
+        _ => None,
+    }
+}
+
 /// The exit code of an error: the workload was wrong, or the world was.
-fn problem(error: Error) -> anyhow::Error {
+pub(crate) fn problem(error: Error) -> anyhow::Error {
     let exit = match &error {
         Error::Interrupted { .. } => Exit::Interrupted,
         Error::Workload { .. } | Error::QueryFile { .. } => Exit::Usage,

@@ -20,6 +20,7 @@ mod follow;
 mod gc;
 mod gc_cures;
 mod gc_memory;
+mod heap_per_request;
 mod judged;
 mod ladder;
 mod peers;

@@ -2,6 +2,7 @@
 
 pub mod flags;
 pub mod gc;
+pub mod heap_per_request;
 mod input;
 mod target;
 pub mod threads;

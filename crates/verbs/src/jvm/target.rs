@@ -177,9 +177,16 @@ fn process(pid: u32) -> anyhow::Result<Target> {
     Ok(target)
 }
 
-/// What the JVM tells of itself in `/tmp/hsperfdata_USER/PID`, as the process sees it: its own `/tmp`, and its own number in
-/// its namespace. Nothing where it was told not to (`-XX:-UsePerfData`).
+/// What the JVM tells of itself; nothing where it was told not to (`-XX:-UsePerfData`).
 fn performance_data(proc: &Path) -> BTreeMap<String, String> {
+    let bytes = performance_bytes(proc);
+    bytes
+        .and_then(|bytes| hsperfdata::texts(&bytes))
+        .unwrap_or_default()
+}
+
+/// `/tmp/hsperfdata_USER/PID` as the process sees it: its own `/tmp`, and its own number in its namespace.
+pub(super) fn performance_bytes(proc: &Path) -> Option<Vec<u8>> {
     /// The file has 32 KiB unless `-XX:PerfDataMemorySize` says otherwise.
     const MOST: u64 = 1 << 20;
     let status = files::read(&proc.join("status")).unwrap_or_default();
@@ -195,8 +202,7 @@ fn performance_data(proc: &Path) -> BTreeMap<String, String> {
         .iter()
         .filter(|name| name.starts_with("hsperfdata_"))
         .filter_map(|name| files::read_at_most(&temporary.join(name).join(number), MOST).ok())
-        .find_map(|bytes| hsperfdata::texts(&bytes))
-        .unwrap_or_default()
+        .find(|bytes| hsperfdata::texts(bytes).is_some())
 }
 
 /// Texts with a NUL behind each.

@@ -172,7 +172,7 @@ fn pid(path: &Path) -> Option<String> {
 /// How to take the dumps of a process.
 fn of_process(pid: &str) -> anyhow::Error {
     anyhow::anyhow!(
-        "cannot read thread dumps of process {pid}: rungwise reads dumps and does not attach to JVMs. As the user of the JVM, take three \
+        "cannot read thread dumps of process {pid}: this verb reads dumps and does not attach to JVMs. As the user of the JVM, take three \
          and judge them:\n\n    for i in 1 2 3; do jcmd {pid} Thread.print -l > dump.$i; sleep 5; done\n    rungwise jvm threads dump.1 dump.2 \
          dump.3\n\nWithout jcmd (a JRE): kill -QUIT {pid} prints a dump to the standard output of the JVM. With virtual threads, also run jcmd \
          {pid} Thread.dump_to_file -format=json /tmp/dump.json, and pass that file with the others"
