@@ -5,9 +5,10 @@
 use std::hint::black_box;
 
 use rungwise_formats::{
-    cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, hsperfdata, interrupts,
-    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, percentiles, postgres, pressure,
-    queue_counter, schedstat, smbios, snmp, softirqs, softnet, stat, syscall, task, tracepoint,
+    cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, heap_info, hsperfdata,
+    interrupts, kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, percentiles, postgres,
+    pressure, queue_counter, schedstat, smbios, snmp, softirqs, softnet, stat, syscall, task,
+    thread_allocation, tracepoint,
 };
 
 /// A module, and what is done with a text.
@@ -50,8 +51,12 @@ pub(crate) static PARSERS: &[Parser] = &[
         let (again, refused) = folded::parse(&folded::write(&stacks));
         assert_eq!((again, refused), (stacks, 0));
     }),
+    ("heap_info", |text| {
+        black_box(heap_info::parse(text));
+    }),
     ("hsperfdata", |text| {
         black_box(hsperfdata::texts(text.as_bytes()));
+        black_box(hsperfdata::numbers(text.as_bytes()));
     }),
     ("interrupts", |text| {
         let Some(table) = interrupts::parse(text) else {
@@ -133,6 +138,9 @@ pub(crate) static PARSERS: &[Parser] = &[
     ("task", |text| {
         black_box(task::stat(text));
         black_box(task::schedstat(text));
+    }),
+    ("thread_allocation", |text| {
+        black_box(thread_allocation::parse(text));
     }),
     ("tracepoint", |text| {
         let Some(format) = tracepoint::Format::parse(text) else {
