@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rungwise_formats::heap_info::{self, Used};
@@ -90,6 +91,8 @@ pub(super) struct Counters {
     threads: BTreeMap<u64, Thread>,
     /// Platform threads that were ever started; absent without performance data.
     started: Option<i64>,
+    /// The highest number of a thread that was ever seen.
+    highest: u64,
 }
 
 impl Counters {
@@ -102,8 +105,7 @@ impl Counters {
     /// From this moment to a later one.
     pub(super) fn until(&self, later: &Self) -> Counted {
         let (mut bytes, mut variance, mut most) = (0.0, 0.0, 0.0);
-        let (mut began, mut highest) = (0, 0);
-        let before = self.threads.last_key_value().map_or(0, |(last, _)| *last);
+        let mut began = 0;
         let visible = |threads: &BTreeMap<u64, Thread>| {
             let threads = threads.iter().filter(|(_, thread)| !thread.compiles);
             threads.map(|(number, _)| *number).collect::<Vec<_>>()
@@ -112,7 +114,6 @@ impl Counters {
             let old = self.threads.get(number);
             if old.is_none() && !thread.compiles {
                 began += 1;
-                highest = (*number).max(highest);
             }
             // One that has not run has allocated nothing, however coarse its number.
             if old == Some(thread) {
@@ -131,7 +132,7 @@ impl Counters {
         // Threads that began and ended between the two: counted by the JVM, or by the numbers that it has given.
         let all = match (self.started, later.started) {
             (Some(before), Some(after)) => u64::try_from(after - before).unwrap_or(0),
-            _ => highest.saturating_sub(before),
+            _ => later.highest.saturating_sub(self.highest),
         };
         let half = f64::min(most, DEVIATIONS * f64::sqrt(variance));
         Counted {
@@ -236,6 +237,8 @@ struct Buffers {
 #[derive(Debug)]
 pub(super) struct Meter {
     jvm: Jvm,
+    /// The highest number of a thread so far.
+    highest: AtomicU64,
     pub(super) version: Option<String>,
     pub(super) collector: Option<Collector>,
     /// `-XX:-UseTLAB`: nothing is handed out in buffers.
@@ -261,6 +264,7 @@ impl Meter {
             no_buffers: flags.split_whitespace().any(|word| word == "-XX:-UseTLAB"),
             max_heap: value("-XX:MaxHeapSize="),
             max_young: value("-XX:MaxNewSize="),
+            highest: AtomicU64::new(0),
             jvm,
         })
     }
@@ -280,7 +284,13 @@ impl Meter {
         };
         let threads = thread_allocation::parse(&text);
         let started = self.numbers().0.get("java.threads.started").copied();
-        Ok((!threads.is_empty()).then_some(Counters { threads, started }))
+        let last = threads.last_key_value().map_or(0, |(number, _)| *number);
+        let highest = self.highest.fetch_max(last, Ordering::Relaxed).max(last);
+        Ok((!threads.is_empty()).then_some(Counters {
+            threads,
+            started,
+            highest,
+        }))
     }
 
     /// Forces a collection, from which on the growth of the heap is what is allocated.
@@ -451,6 +461,7 @@ mod tests {
         Counters {
             threads: threads.iter().map(thread).collect(),
             started,
+            highest: threads.iter().map(|thread| thread.0).max().unwrap_or(0),
         }
     }
 
