@@ -139,7 +139,9 @@ pub enum Error {
         answer: String,
     },
     /// The kernel refused a step.
-    #[error("cannot {step} of process {pid}: {source}; run as the user of the JVM or as root")]
+    #[error(
+        "cannot {step} of process {pid}: {source}; run as the user of the JVM or as root, in a container with CAP_SYS_PTRACE"
+    )]
     System {
         /// Its number.
         pid: u32,
@@ -192,7 +194,13 @@ impl Jvm {
             own: own.0,
         };
         let maps = match text("maps") {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(other()),
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && own.0 != 0
+                    && own != status.user =>
+            {
+                return Err(other());
+            }
             read => read.map_err(step("read the memory map"))?,
         };
         let maps_library = |name: &str| maps.lines().any(|line| line.contains(name));

@@ -79,7 +79,7 @@ impl Session<'_> {
                 "buffers of threads that ended are counted whole: at most this much".to_owned(),
             ),
             (None, Some((figure, ..))) if has_counters && is_wide(figure) => Some(
-                "a coarse check: few requests fit into Eden, for the steps in which this collector fills it".to_owned(),
+                "a coarse check: few requests fit before a collection, for the steps in which this collector fills the heap".to_owned(),
             ),
             (why, _) => why.map(str::to_owned),
         };
