@@ -27,7 +27,9 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::engine::alone::{self, Exchange, Failure, Reply};
 use crate::engine::{Completed, Hooks, Plan};
-use crate::parameters::{Contradiction, Driven, Length, Load, Probe, Schedule, Site, Traffic};
+use crate::parameters::{
+    Contradiction, Driven, Length, Load, Probe, Schedule, Site, Traffic, WrittenTarget,
+};
 use crate::values::Rate;
 
 pub(super) const WORKLOAD: super::Workload = super::Workload {
@@ -74,8 +76,8 @@ impl Traffic for Parameters {
         &WORKLOAD
     }
 
-    fn target(&self) -> &str {
-        &self.target
+    fn target(&self) -> WrittenTarget<'_> {
+        WrittenTarget::Address(&self.target)
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
@@ -147,14 +149,16 @@ impl Exchange for Asking {
 
     fn connect(&self, _thread: usize) -> Result<Self::Connection, Error> {
         let connect = || {
-            let stream = TcpStream::connect_timeout(&self.plan.target, self.plan.timeout)?;
+            let target = self.plan.target.address();
+            let target = target.expect("requests go to an address and a port");
+            let stream = TcpStream::connect_timeout(&target, self.plan.timeout)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(self.plan.timeout))?;
             Ok(BufReader::new(stream))
         };
         connect().map_err(|error| Error::Socket {
             step: "connect",
-            target: self.plan.target,
+            target: self.plan.target.clone(),
             source_ip: None,
             error,
             remedy: "start the server, or correct the port",
@@ -202,7 +206,7 @@ mod tests {
         let written = format!("{{\"target\": \"{target}\", \"threads\": 1}}");
         let parameters: Parameters = serde_json::from_str(&written).unwrap();
         let site = Site {
-            target,
+            target: target.into(),
             ..Site::ANY
         };
         let load = parameters.prepare(&site).unwrap();
