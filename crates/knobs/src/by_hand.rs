@@ -61,11 +61,12 @@ pub struct Manual {
 /// What a blank may be filled with.
 type Fits = fn(&str) -> bool;
 
-/// What may be filled in: a CPU list, a whole number, options of a JVM to add or to remove, an absolute path. In a text
+/// What may be filled in: a CPU list, a whole number, a size in the words of a JVM (`512k`), options of a JVM to add or to remove, an absolute path. In a text
 /// for CPUs, COUNT is the number of CPUs, and a line with EACH is repeated for each CPU, with its INDEX from 0.
-const BLANKS: [(&str, Fits); 5] = [
+const BLANKS: [(&str, Fits); 6] = [
     ("CPUS", is_cpus),
     ("NUMBER", is_number),
+    ("SIZE", is_size),
     ("FLAGS", is_options),
     ("without FLAGS", |text| {
         text.strip_prefix("without ").is_some_and(is_options)
@@ -108,10 +109,15 @@ impl Manual {
         let wishes = text
             .split(|c: char| !c.is_ascii_digit() && c != ',' && c != '-')
             .map(|run| run.trim_matches([',', '-']));
+        // A size may follow the letters of its option: -Xmn2g.
+        let sizes = text
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .map(|run| run.trim_start_matches(|c: char| c.is_ascii_alphabetic()));
         let paths = text.split([' ', '=', ':', '\n']);
         [self.wish, text]
             .into_iter()
             .chain(wishes)
+            .chain(sizes)
             .chain(paths)
             .any(|wish| self.text_for(wish).as_deref() == Some(text))
     }
@@ -136,6 +142,14 @@ fn is_cpus(text: &str) -> bool {
 
 fn is_number(text: &str) -> bool {
     text.len() <= 12 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A number of bytes above 0 with the suffixes that a JVM reads.
+fn is_size(text: &str) -> bool {
+    let digits = text
+        .strip_suffix(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T'])
+        .unwrap_or(text);
+    is_number(digits) && digits.bytes().any(|digit| digit != b'0')
 }
 
 /// Options of `java` that findings recommend: each a single shell word, and none that runs a program (`-XX:OnError=`)
@@ -201,6 +215,30 @@ mod tests {
             assert_eq!(FLAGS.text_for(wish), None, "{wish}");
             assert!(!FLAGS.could_say(wish), "{wish}");
         }
+    }
+
+    #[test]
+    fn a_size_is_a_number_with_a_suffix_and_nothing_else() {
+        const HEAP: Manual = Manual {
+            wish: "SIZE",
+            way: Way::Service,
+            text: "-XmsSIZE -XmxSIZE",
+        };
+        assert_eq!(HEAP.text_for("4g").as_deref(), Some("-Xms4g -Xmx4g"));
+        assert!(HEAP.could_say("-Xms4g -Xmx4g"));
+        for wish in [
+            "",
+            "0",
+            "0g",
+            "g",
+            "4gb",
+            "4 g",
+            "-4g",
+            "4g -XX:OnError=reboot",
+        ] {
+            assert_eq!(HEAP.text_for(wish), None, "{wish}");
+        }
+        assert!(!HEAP.could_say("-Xms4g -Xmx5g"));
     }
 
     #[test]

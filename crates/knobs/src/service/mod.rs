@@ -9,6 +9,7 @@ pub(crate) mod application;
 pub(crate) mod busy_poll;
 pub(crate) mod incoming_cpu;
 pub(crate) mod io_uring;
+pub(crate) mod jvm;
 pub(crate) mod pin_threads;
 pub(crate) mod pmtudisc;
 pub(crate) mod recvmmsg;

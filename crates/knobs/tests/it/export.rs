@@ -99,6 +99,7 @@ fn nothing_is_left_out_in_silence() {
                 .wish
                 .replace("CPUS", "2-3")
                 .replace("NUMBER", "4")
+                .replace("SIZE", "512m")
                 .replace("FLAGS", "-XX:+CMSScavengeBeforeRemark")
                 .replace("PATH", "/srv/dump");
             let plan = machines.plan_host(knob.id, &wish);

@@ -295,6 +295,7 @@ fn every_wish_that_a_person_fulfils_can_be_planned() {
             let wish = match manual.wish {
                 "CPUS" => "2-3,8",
                 "NUMBER" => "4",
+                "SIZE" => "512m",
                 "FLAGS" => "-XX:+CMSScavengeBeforeRemark",
                 "without FLAGS" => "without -Xmn300m -XX:NewRatio=3",
                 "PATH" => "/srv/dump",
@@ -302,7 +303,9 @@ fn every_wish_that_a_person_fulfils_can_be_planned() {
             };
             let plan = machines.plan_host(knob.id, wish);
             assert!(plan.by_hand().count() > 0, "{}", knob.id);
-            for blank in ["CPUS", "NUMBER", "FLAGS", "PATH ", "EACH", "INDEX", "COUNT"] {
+            for blank in [
+                "CPUS", "NUMBER", "SIZE", "FLAGS", "PATH ", "EACH", "INDEX", "COUNT",
+            ] {
                 assert!(!plan.diff().contains(blank), "{}", plan.diff());
             }
         }
