@@ -25,6 +25,7 @@ pub use thread_dump::thread_dump;
 use rungwise_experiment::scenario::Scenario;
 use rungwise_knobs::journal;
 use rungwise_load::dns;
+use rungwise_load::http::lists::{Target, har, jsonl};
 use rungwise_load::http::response::{Progress, Response};
 use rungwise_serve::http::{Event, Facts, LONGEST_HEAD, Request};
 
@@ -88,6 +89,30 @@ pub fn http_response(bytes: &[u8]) {
     assert_eq!(two, small, "pieces change what is read");
 }
 
+/// A list of requests, as people write it and as browsers record it: what is read can stand in a request.
+pub fn http_lists(bytes: &[u8]) {
+    let target = Target {
+        origin: "http://192.0.2.1:8080",
+        host: Some("shop.example"),
+    };
+    let written = jsonl::parse("fuzz.jsonl", bytes, &target).unwrap_or_default();
+    let recorded = [false, true].map(|timing| {
+        let listed = har::parse("fuzz.har", bytes, &target, timing, timing);
+        let listed = listed.unwrap_or_default();
+        assert!(listed.reasons().len() <= listed.skipped.len());
+        listed.entries
+    });
+    for entry in written.iter().chain(recorded.iter().flatten()) {
+        let is_path = entry.path.bytes().all(|byte| byte.is_ascii_graphic());
+        assert!(entry.path.starts_with('/') && is_path, "{entry:?}");
+        assert!(!entry.method.is_empty(), "{entry:?}");
+        for header in &entry.headers {
+            let line = header.to_string();
+            assert!(!line.contains(['\r', '\n']), "{line:?}");
+        }
+    }
+}
+
 /// Status, body, whether the connection is kept, and how many bytes were taken; absent where it is refused or not complete.
 fn response_of<'b>(
     to_head: bool,
@@ -106,7 +131,9 @@ fn response_of<'b>(
             Err(_) => return None,
         }
     }
-    response.ends().then(|| (response.status(), body, response.keeps_connection(), taken))
+    response
+        .ends()
+        .then(|| (response.status(), body, response.keeps_connection(), taken))
 }
 
 /// The requests of a web client, in pieces: first byte where the first of two ends, in 256ths; second byte the size of the others.
@@ -286,6 +313,11 @@ mod tests {
     #[test]
     fn responses_near_the_seeds_read_the_same_in_any_pieces() {
         shake(super::http_response, &["seeds/http_response"]);
+    }
+
+    #[test]
+    fn lists_near_the_seeds_are_read_without_a_panic() {
+        shake(super::http_lists, &["seeds/http_lists"]);
     }
 
     #[test]

@@ -27,6 +27,18 @@ pub(crate) fn read_ns(clock: clockid_t) -> Option<u64> {
     (failed == 0).then(|| time.tv_sec as u64 * SECOND + time.tv_nsec as u64)
 }
 
+/// Days since 1970-01-01 of a date of the Gregorian calendar (Hinnant, chrono-compatible low-level date algorithms).
+pub(crate) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
 /// Sleeps until `deadline`; a signal may end it early, so callers look at the clock again.
 pub(crate) fn sleep_until(deadline_ns: u64) {
     let time = timespec_of(deadline_ns);

@@ -301,6 +301,11 @@ pub trait Load: fmt::Debug + fmt::Display + Send + Sync {
     /// What shows that the service answers.
     fn probe(&self) -> Probe;
 
+    /// What a user must know before it runs, a line each: what it leaves out.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+
     /// Drives it for `length` and measures it; each second of the window goes to `each_second` soon after it has passed.
     fn run(
         &self,

@@ -155,6 +155,24 @@ pub struct Http {
     pub tls: Option<Tls>,
     /// Time from the send to the first byte of the response, or of an interim one (1xx).
     pub first_byte_us: Quantiles,
+    /// Requests of the window by their names in a list; absent without a list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<HttpRequest>,
+}
+
+/// The requests of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HttpRequest {
+    /// Name in the list, or method and path; `(others)` for those beyond the first 200 names.
+    pub name: String,
+    /// Requests sent.
+    pub sent: u64,
+    /// Those without an answer: lost, or a response that was not expected.
+    pub errors: u64,
+    /// Median latency from the intended start, microseconds; 0 without an answer.
+    pub p50_us: f64,
+    /// 99th percentile of it.
+    pub p99_us: f64,
 }
 
 /// The measurement of a workload, without the document's envelope.

@@ -2,7 +2,8 @@
 //! starts, the run second by second, and whether the generator may be believed.
 
 use rungwise_model::load::{
-    Http, LimitSearch, LimitStep, LoadReport, Measurement, Quantiles, SloResult, StepOutcome, Tls,
+    Http, HttpRequest, LimitSearch, LimitStep, LoadReport, Measurement, Quantiles, SloResult,
+    StepOutcome, Tls,
 };
 
 use crate::block::{
@@ -52,6 +53,9 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
     if let Some(http) = &m.http {
         blocks.push(section("http", "HTTP"));
         blocks.push(Block::Facts(of_http(http)));
+        if !http.requests.is_empty() {
+            blocks.push(Block::Table(by_name(&http.requests)));
+        }
     }
     blocks.push(section("method", "Method"));
     blocks.push(Block::Facts(method(report)));
@@ -287,6 +291,32 @@ fn negotiated(tls: &Tls) -> String {
         "certificate not verified (--insecure)"
     };
     format!("{all}; {certificate}")
+}
+
+fn by_name(requests: &[HttpRequest]) -> Table {
+    let row = |one: &HttpRequest| {
+        let time = |us: f64| Cell::number((us > 0.0).then_some(us), numbers::micros);
+        vec![
+            Cell::text(&one.name),
+            Cell::number(Some(one.sent as f64), |count| numbers::count(count as u64)),
+            Cell::number(Some(one.errors as f64), |count| {
+                numbers::count(count as u64)
+            }),
+            time(one.p50_us),
+            time(one.p99_us),
+        ]
+    };
+    Table {
+        caption: "Requests of the list by name. Latency is that from the intended start; errors have none.".to_owned(),
+        columns: vec![
+            Column::words("Request", "request"),
+            Column::number("Sent", "sent"),
+            Column::number("Errors", "errors"),
+            Column::number("p50", "p50_us"),
+            Column::number("p99", "p99_us"),
+        ],
+        rows: requests.iter().map(row).collect(),
+    }
 }
 
 fn method(report: &LoadReport) -> Vec<(String, String)> {

@@ -191,6 +191,9 @@ impl<'a> Session<'a> {
         args: &Run,
         invocation: &'a Invocation<'a>,
     ) -> anyhow::Result<Self> {
+        for note in load.notes() {
+            invocation.say(note);
+        }
         let interrupt = invocation.interrupt()?;
         let started = clock::utc_now();
         let server = match (&args.server_pid[..], target) {

@@ -6,14 +6,16 @@ use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rungwise_load::engine::{Completed, Stop};
+use rungwise_load::parameters::Length;
 use rungwise_load::udp::{Arrival, Edge, Hooks, Workload, run};
 use rungwise_testkit::Pair;
 
 use crate::af_xdp::{by_queues, echo_telling};
 use crate::http;
+use crate::requests;
 use crate::server::{Server, reply, workload};
 
 struct Counting;
@@ -162,4 +164,64 @@ fn nor_do_ten_thousand_http_requests() {
         http::drive_with(&server, &words, stop, hooks).unwrap()
     };
     nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
+}
+
+#[test]
+fn requests_that_are_rendered_allocate_nothing() {
+    let _alone = COUNTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = [
+        "--connections",
+        "4",
+        "--threads",
+        "2",
+        "--cookies",
+        "--data",
+        "users.csv",
+        "--header",
+        "X-Name: ${csv:name}",
+        "--body",
+        "text:{\"id\": ${counter:1000000}, \"of\": ${random:100..999}, \"key\": \"${uuid}\", \"kind\": \"${choice:a|b}\"}",
+    ];
+    for open in [&[][..], &["--rate", "8000/s"]] {
+        let marks = Arc::new(Marks::default());
+        let passed = Arc::clone(&marks);
+        let server = requests::Server::start(move |seen| {
+            passed.pass();
+            let path = seen.path();
+            format!(
+                "HTTP/1.1 200 OK\r\nSet-Cookie: last={path}; Path=/; Expires=Wed, 09 Jun 2100 10:18:14 GMT\r\nContent-Length: 0\r\n\r\n"
+            )
+        });
+        let words = [&words, open].concat();
+        let files = [("users.csv", "name\nann\ncyd\n")];
+        let load = requests::load(&server, ("/${csv:name}", &words), &files).unwrap();
+        let hooks = Hooks {
+            thread_start: &|_| {
+                WATCHED.set(true);
+                Ok(())
+            },
+            window: &|_: Edge| {},
+            interrupted: &AtomicBool::new(false),
+            turns: None,
+        };
+        let length = Length {
+            warmup: Duration::ZERO,
+            stop: Stop::Count(COUNT_OF_RUN),
+            seed: 1,
+        };
+        let before = COUNT.load(Ordering::Relaxed);
+        let began = Instant::now();
+        let completed = load.run(&length, &hooks, &mut |_| {}).unwrap();
+        let seconds = began.elapsed().as_secs();
+        let m = &completed.measurement;
+        assert!(m.received > STEADY[1], "{:?}", m.errors);
+        let [first, last] = marks.at.each_ref().map(|mark| mark.load(Ordering::Relaxed));
+        assert!(first > before, "the counter counts what a thread lays out");
+        // A run of more than a second hands over a histogram per second and thread.
+        assert!(
+            last - first <= 20 * seconds,
+            "{} allocations in 10 000 requests, {seconds} s",
+            last - first
+        );
+    }
 }

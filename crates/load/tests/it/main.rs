@@ -15,5 +15,6 @@ mod limits;
 mod matching;
 mod open;
 mod programs;
+mod requests;
 mod server;
 mod tls;

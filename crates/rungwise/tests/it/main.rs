@@ -36,4 +36,5 @@ mod traffic;
 mod trust;
 mod tune;
 mod web;
+mod web_requests;
 mod zoomed;

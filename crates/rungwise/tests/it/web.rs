@@ -15,7 +15,7 @@ use crate::traffic::measured;
 use crate::tune::{assert_valid, climbed};
 
 /// An nginx that answers `hello` and writes a line for each request.
-fn nginx(bench: &Bench) -> (Service, String, PathBuf) {
+pub(crate) fn nginx(bench: &Bench) -> (Service, String, PathBuf) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap();
     drop(port);
@@ -32,7 +32,8 @@ pub(crate) fn nginx_with(bench: &Bench, server: &str, ready: &Ready) -> (Service
     let text = format!(
         "daemon off; user root; worker_processes 2; pid {at}/pid; error_log {at}/error.log;\n\
          events {{ worker_connections 4096; }}\n\
-         http {{ access_log {log} combined; server {{ {server} keepalive_requests 100;\n\
+         http {{ log_format seen '$connection|$request|$http_x_row|$http_cookie|$status';\n\
+         access_log {log} seen; server {{ {server} keepalive_requests 100;\n\
          location / {{ return 200 hello; }} location /gone {{ return 410; }} }} }}\n",
         at = at.display(),
         log = log.display(),

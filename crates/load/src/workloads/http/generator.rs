@@ -3,12 +3,15 @@
 //! The clock is read once after each piece of a response and once before each request. Nothing here allocates per
 //! request, unless a response's head comes in pieces.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
 use super::connection::{Connection, Established, Request};
+use super::requests::{Dealt, User};
 use super::response::Progress;
 use super::tls::Failed;
 use super::{Counts, Workload};
@@ -77,11 +80,18 @@ pub(crate) struct Generator<'a> {
     workload: &'a Workload,
     ledger: Ledger<'a>,
     connections: Vec<Connection>,
+    /// Each has a connection, of the same number.
+    users: Vec<User>,
+    dealt: Arc<Dealt>,
+    /// Room for a body.
+    body: Vec<u8>,
     /// Connections without a request, in an open loop.
     idle: VecDeque<usize>,
+    /// When connections that pause go on, and which.
+    pauses: BinaryHeap<Reverse<(u64, usize)>>,
     epoll: Epoll,
-    /// Finds the text that is expected in a body.
-    finder: Option<Finder<'a>>,
+    /// Find the texts that are expected in bodies, by the place of the request in the list.
+    finders: Vec<Option<Finder<'a>>>,
     buffer: Vec<u8>,
     /// What TLS brings before it is decrypted; empty without TLS.
     wire: Vec<u8>,
@@ -92,9 +102,15 @@ pub(crate) struct Generator<'a> {
 
 impl<'a> Generator<'a> {
     /// Lays out all memory, and opens the connections unless each request opens its own.
-    pub(super) fn new(workload: &'a Workload, ledger: Ledger<'a>) -> Result<Self, Error> {
+    pub(super) fn new(
+        workload: &'a Workload,
+        ledger: Ledger<'a>,
+        dealt: Arc<Dealt>,
+    ) -> Result<Self, Error> {
         let thread = ledger.thread();
         let number = workload.share(thread);
+        let numbers = workload.first(thread)..;
+        let users = numbers.take(number);
         let epoll = Epoll::new(number).map_err(|error| Error::Thread {
             thread,
             step: "watch the connections",
@@ -105,11 +121,19 @@ impl<'a> Generator<'a> {
             workload,
             ledger,
             connections: (0..number)
-                .map(|_| Connection::new(workload.to_head, workload.route.tls.as_ref()))
+                .map(|_| Connection::new(false, workload.route.tls.as_ref()))
                 .collect(),
-            idle: (0..number).collect(),
+            users: users
+                .map(|one| User::new(&workload.requests, &dealt, workload.seed, one))
+                .collect(),
+            dealt,
+            body: Vec::new(),
+            idle: VecDeque::with_capacity(number),
+            pauses: BinaryHeap::with_capacity(number),
             epoll,
-            finder: workload.expect.body.as_ref().map(Finder::new),
+            finders: (workload.requests.messages().iter())
+                .map(|message| message.expect.body.as_ref().map(Finder::new))
+                .collect(),
             buffer: vec![0; BUFFER],
             wire: vec![
                 0;
@@ -119,9 +143,13 @@ impl<'a> Generator<'a> {
                     0
                 }
             ],
-            counts: Counts::new(),
+            counts: Counts::new(workload.requests.names()),
             starved: false,
         };
+        if workload.requests.keep_cookies() {
+            let connections = this.connections.iter_mut();
+            connections.for_each(|one| one.response.keep_cookies());
+        }
         if workload.keepalive {
             this.connect(number)?;
         } else if thread == 0 && workload.is_tried() {
@@ -209,8 +237,12 @@ impl<'a> Generator<'a> {
 
     fn drive(&mut self, start: u64, window: Window) {
         self.ledger.begin(start, window, 1);
+        for at in 0..self.connections.len() {
+            self.go_on(at, start);
+        }
         loop {
             let now = now_ns();
+            let resumes = self.resume(now);
             if now >= self.ledger.next_tick() && self.tick(now) {
                 break;
             }
@@ -227,6 +259,7 @@ impl<'a> Generator<'a> {
                 (None, Some((due, _))) if self.ledger.sending && !self.starved => due,
                 _ => u64::MAX,
             };
+            let next = next.min(resumes);
             let wait = next.min(self.ledger.next_tick()).saturating_sub(now);
             let wait = if wait < SPIN_NS { 0 } else { wait };
             let ready = self.serve(wait);
@@ -271,14 +304,29 @@ impl<'a> Generator<'a> {
     /// Sends the next request of a closed loop on a connection that was free from `now` on.
     #[inline]
     fn refill(&mut self, at: usize, now: u64) {
-        if !self.ledger.sending || self.ledger.rest(now).is_some() {
+        let pauses = self.users[at].pauses;
+        if !self.ledger.sending || pauses || self.ledger.rest(now).is_some() {
             return;
         }
         if now >= self.ledger.window.end || self.ledger.claim(1, now) == 0 {
             self.ledger.end_sending(now);
             return;
         }
+        self.prepare(at, now);
         self.send(at, now, now_ns());
+    }
+
+    /// Makes the next request of a connection.
+    #[inline]
+    fn prepare(&mut self, at: usize, now: u64) {
+        self.users[at].next(&self.workload.requests, &self.dealt, &mut self.body, now);
+    }
+
+    /// Hands what is left of its request to the kernel.
+    #[inline]
+    fn write(&mut self, at: usize) -> io::Result<()> {
+        let bytes = self.users[at].bytes(&self.workload.requests);
+        self.connections[at].write(bytes)
     }
 
     /// Sends what the schedule says is due, as far as connections are free. Returns whether anything left.
@@ -300,6 +348,7 @@ impl<'a> Generator<'a> {
                 self.starved = true;
                 return progressed;
             };
+            self.prepare(at, now);
             now = now_ns();
             self.ledger.note_lateness(due, now, 1, self.starved);
             self.ledger.advance();
@@ -320,7 +369,8 @@ impl<'a> Generator<'a> {
             first_byte: 0,
             written: 0,
         });
-        connection.response.reset();
+        let message = self.users[at].message(&self.workload.requests);
+        connection.response.reset(message.to_head);
         connection.search.reset();
         if connection.opening.is_some() {
             return;
@@ -331,7 +381,7 @@ impl<'a> Generator<'a> {
             }
             return;
         }
-        if let Err(error) = connection.write(&self.workload.request) {
+        if let Err(error) = self.write(at) {
             self.broken(at, &error, sent);
         }
     }
@@ -351,7 +401,7 @@ impl<'a> Generator<'a> {
             }
         }
         // A server that refuses a long body answers before it ends the connection: that answer can still be read.
-        let is_broken = self.connections[at].write(&self.workload.request).is_err();
+        let is_broken = self.write(at).is_err();
         for _ in 0..READS {
             match self.connections[at].read(&mut self.wire, &mut self.buffer) {
                 Ok(came) if came.length == 0 && came.ended => return self.ended(at, now_ns()),
@@ -384,7 +434,8 @@ impl<'a> Generator<'a> {
         let Self {
             connections,
             buffer,
-            finder,
+            finders,
+            users,
             counts,
             ledger,
             ..
@@ -402,6 +453,7 @@ impl<'a> Generator<'a> {
             request.first_byte = now;
         }
         let search = &mut connection.search;
+        let finder = &finders[users[at].at()];
         let progress = connection.response.feed(&buffer[..length], &mut |piece| {
             if let Some(finder) = finder {
                 search.take(finder, piece);
@@ -439,14 +491,17 @@ impl<'a> Generator<'a> {
             return true;
         };
         connection.served = true;
+        self.users[at].keep(&connection.response, now);
         let status = connection.response.status();
         // What is left of a request would be taken for the next one.
-        let is_sent = connection.has_sent(request.written, self.workload.request.len());
+        let length = self.users[at].bytes(&self.workload.requests).len();
+        let is_sent = connection.has_sent(request.written, length);
         let keeps = self.workload.keepalive
             && !has_ended
             && is_sent
             && connection.response.keeps_connection();
-        let (least, most) = self.workload.expect.status;
+        let message = self.users[at].message(&self.workload.requests);
+        let (least, most) = message.expect.status;
         let failure = if now - request.sent > self.ledger.timeout {
             Some(Failure::Timeout)
         } else if !(least..=most).contains(&status) {
@@ -457,7 +512,7 @@ impl<'a> Generator<'a> {
                 _ => Failure::OtherStatus,
             })
         } else {
-            let lacks = self.finder.is_some() && !connection.search.found;
+            let lacks = message.expect.body.is_some() && !connection.search.found;
             lacks.then_some(Failure::Body)
         };
         let ours = self.ledger.window.has(request.intended);
@@ -466,6 +521,9 @@ impl<'a> Generator<'a> {
             self.counts
                 .first_byte
                 .record(request.first_byte - request.sent);
+            let took = now - request.intended.min(now);
+            self.counts
+                .note(message.name, failure.is_none().then_some(took));
         }
         match failure {
             None => {
@@ -529,26 +587,64 @@ impl<'a> Generator<'a> {
         };
         let ours = self.ledger.window.has(request.intended);
         self.ledger.count(failure as usize, u64::from(ours));
+        if ours {
+            let message = self.users[at].message(&self.workload.requests);
+            self.counts.note(message.name, None);
+        }
         if request.first_byte == 0 {
             self.ledger.lost(request.intended, now);
         } else {
             self.ledger.rejected(request.intended, now);
         }
-        if self.ledger.schedule.is_some() {
-            self.idle.push_back(at);
-        } else if served {
-            self.refill(at, now);
+        if self.ledger.schedule.is_some() || served {
+            self.go_on(at, now);
         }
     }
 
     /// A connection is free for the next request.
     #[inline]
     fn free(&mut self, at: usize, now: u64) {
-        if self.ledger.schedule.is_none() {
-            return self.refill(at, now);
+        self.go_on(at, now);
+        if self.ledger.schedule.is_some() {
+            self.reopen(at, now);
         }
-        self.idle.push_back(at);
-        self.reopen(at, now);
+    }
+
+    /// Its next request follows, after a pause where the list has one.
+    #[inline]
+    fn go_on(&mut self, at: usize, now: u64) {
+        let user = &mut self.users[at];
+        let pause = user.pause(&self.workload.requests);
+        if pause > 0 {
+            user.pauses = true;
+            self.pauses.push(Reverse((now.saturating_add(pause), at)));
+        } else if self.ledger.schedule.is_some() {
+            self.idle.push_back(at);
+        } else {
+            self.refill(at, now);
+        }
+    }
+
+    /// Lets connections go on whose pauses are over at `now`; when the next one is.
+    #[inline]
+    fn resume(&mut self, now: u64) -> u64 {
+        while let Some(Reverse((until, at))) = self.pauses.peek().copied() {
+            if !self.ledger.sending {
+                break;
+            }
+            if until > now {
+                return until;
+            }
+            self.pauses.pop();
+            self.users[at].pauses = false;
+            if self.ledger.schedule.is_some() {
+                self.idle.push_back(at);
+            } else {
+                // It was to go on then: what it waits for this thread is part of its latency.
+                self.refill(at, until);
+            }
+        }
+        u64::MAX
     }
 
     /// The other side has closed a connection without a request. One that closes before it has served anything would close the

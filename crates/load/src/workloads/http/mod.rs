@@ -4,9 +4,14 @@
 //! response that is not what was expected is counted as an error and is no answer: it enters neither rate nor latency.
 
 mod connection;
+mod cookies;
+mod data;
 mod generator;
+pub mod lists;
 mod parameters;
+mod requests;
 pub mod response;
+mod template;
 mod tls;
 mod transport;
 mod values;
@@ -14,17 +19,20 @@ mod values;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rungwise_model::load::{Http, Second, Tls as TlsReport};
+use rungwise_model::load::{Http, HttpRequest, Second, Tls as TlsReport};
 use rungwise_stats::histogram::Histogram;
 
 pub use parameters::Parameters;
+pub use template::PLACEHOLDERS;
 pub use transport::{Resolve, Transport, Version};
 pub use values::{Expect, Header, Method, Url};
 
 use connection::Established;
 use generator::{ERRORS, Generator};
+use requests::{Dealt, Requests};
 use tls::{Agreed, Failed, Tls};
 use transport::Route;
 
@@ -41,8 +49,10 @@ pub(super) const WORKLOAD: super::Workload = super::Workload {
 - **who**: `connections` connections over all `threads` ask one server, one request at a time on each; `no_keepalive` opens a new one per request.
 - **where to**: `url`, `http://` or `https://`; `resolve` gives the address of its host, `unix_socket` the socket of a server on this machine. With TLS the \
     certificate is verified against the CAs of the system, or those of `cacert`; `insecure` accepts any, `tls` fixes the version.
-- **messages**: the same request each time: `url`, `method`, `headers`, `body`. Responses may have a length, chunks or an end with the \
-    connection; redirects are counted and not followed.
+- **messages**: `url`, `method`, `headers`, `body`, the same each time or with placeholders: `${counter}`, `${random:1..100}`, `${uuid}`, \
+    `${choice:a|b}`, `${csv:NAME}` with the rows of `data`. With `cookies` each connection keeps those it gets. \
+    Instead of one request a list: `requests`, or `har` as a browser recorded it, which each connection sends in order, with a count and latency by name. Responses may have a length, chunks or an end with the connection; redirects are \
+    counted and not followed.
 - **when**: closed, so that each connection always has a request under way, or open, at a constant or changing rate that does not wait for the server.
 - **until**: a time or a count; then it waits for the last responses, for one `timeout` at most.
 - **reported**: rate, latency from the intended and from the actual start, statuses, bytes, time to connect and to the first byte, CPU per request, \
@@ -62,17 +72,20 @@ pub const MOST_CONNECTIONS: usize = 60_000;
 /// Target, request, schedule and threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
-    /// The bytes of a request, head and body.
-    request: Vec<u8>,
-    /// Method and URL.
+    /// What is sent.
+    requests: Arc<Requests>,
+    /// Method and URL, or the list.
     words: String,
-    /// The method is HEAD, so responses have no body.
-    to_head: bool,
+    /// What a list contains and is not sent.
+    notes: Vec<String>,
+    /// Of random values in requests.
+    seed: u64,
     /// Over all threads.
     connections: usize,
     /// A connection carries one request after another.
     keepalive: bool,
-    expect: Expect,
+    /// What makes a response an answer, in words.
+    expect: String,
     target: Target,
     route: Route,
     threads: usize,
@@ -100,6 +113,18 @@ pub(crate) struct Counts {
     handshake: Histogram,
     /// Times to the first byte of responses to requests of the window, ns.
     first_byte: Histogram,
+    /// Requests of the window by name, where there is a list.
+    named: Vec<Named>,
+}
+
+/// Requests of one name.
+#[derive(Debug)]
+struct Named {
+    name: String,
+    sent: u64,
+    errors: u64,
+    /// From the intended start, ns.
+    latency: Histogram,
 }
 
 impl Workload {
@@ -170,11 +195,20 @@ impl Workload {
     fn share(&self, thread: usize) -> usize {
         self.connections / self.threads + usize::from(thread < self.connections % self.threads)
     }
+
+    /// The number of a thread's first connection, where those of all threads are numbered one after the other.
+    fn first(&self, thread: usize) -> usize {
+        thread * (self.connections / self.threads) + thread.min(self.connections % self.threads)
+    }
 }
 
 impl Load for Workload {
     fn probe(&self) -> Probe {
         Probe::Connection
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     fn run(
@@ -184,6 +218,7 @@ impl Load for Workload {
         each_second: &mut dyn FnMut(&Second),
     ) -> Result<Completed, Error> {
         let workload = Self {
+            seed: length.seed,
             warmup: length.warmup,
             stop: length.stop,
             ..self.clone()
@@ -219,7 +254,7 @@ impl fmt::Display for Workload {
 
 impl Kind for Workload {
     type Ground = ();
-    type Seat = ();
+    type Seat = Arc<Dealt>;
     type Driver<'a> = Generator<'a>;
     type Own = Counts;
 
@@ -251,16 +286,17 @@ impl Kind for Workload {
     fn prepare(
         &self,
         _enter: &(dyn Fn() -> Result<(), Error> + Sync),
-    ) -> Result<((), Vec<()>), Error> {
-        Ok(((), vec![(); self.threads]))
+    ) -> Result<((), Vec<Arc<Dealt>>), Error> {
+        let dealt = Arc::new(self.requests.dealt());
+        Ok(((), vec![dealt; self.threads]))
     }
 
-    fn driver<'a>(&'a self, ledger: Ledger<'a>, _seat: ()) -> Result<Generator<'a>, Error> {
-        Generator::new(self, ledger)
+    fn driver<'a>(&'a self, ledger: Ledger<'a>, dealt: Arc<Dealt>) -> Result<Generator<'a>, Error> {
+        Generator::new(self, ledger, dealt)
     }
 
     fn complete(&self, _ground: &(), own: Vec<Counts>, completed: &mut Completed) {
-        let mut all = Counts::new();
+        let mut all = Counts::new(self.requests.names());
         for counts in &own {
             all.merge(counts);
         }
@@ -269,7 +305,13 @@ impl Kind for Workload {
 }
 
 impl Counts {
-    fn new() -> Self {
+    fn new(names: &[String]) -> Self {
+        let named = |name: &String| Named {
+            name: name.clone(),
+            sent: 0,
+            errors: 0,
+            latency: Histogram::new(),
+        };
         Self {
             // Of three digits.
             statuses: vec![0; 1000],
@@ -279,6 +321,20 @@ impl Counts {
             agreed: Vec::new(),
             handshake: Histogram::new(),
             first_byte: Histogram::new(),
+            named: names.iter().map(named).collect(),
+        }
+    }
+
+    /// Counts a request of this name, with its latency where it was answered.
+    #[inline]
+    fn note(&mut self, name: usize, latency: Option<u64>) {
+        let Some(named) = self.named.get_mut(name) else {
+            return;
+        };
+        named.sent += 1;
+        match latency {
+            Some(ns) => named.latency.record(ns),
+            None => named.errors += 1,
         }
     }
 
@@ -294,6 +350,11 @@ impl Counts {
         }
         self.handshake.merge(&other.handshake);
         self.first_byte.merge(&other.first_byte);
+        for (sum, one) in self.named.iter_mut().zip(&other.named) {
+            sum.sent += one.sent;
+            sum.errors += one.errors;
+            sum.latency.merge(&one.latency);
+        }
     }
 
     /// Counts a connection that was established.
@@ -359,6 +420,20 @@ impl Counts {
             connect_us: self.connect.quantiles(),
             tls: tls.map(|tls| self.of_tls(tls)),
             first_byte_us: self.first_byte.quantiles(),
+            requests: self.named.iter().map(Named::report).collect(),
+        }
+    }
+}
+
+impl Named {
+    fn report(&self) -> HttpRequest {
+        let latency = self.latency.quantiles();
+        HttpRequest {
+            name: self.name.clone(),
+            sent: self.sent,
+            errors: self.errors,
+            p50_us: latency.p50,
+            p99_us: latency.p99,
         }
     }
 }

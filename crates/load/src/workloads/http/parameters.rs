@@ -1,11 +1,15 @@
 //! The parameters of HTTP traffic.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
+use super::data::Tables;
+use super::lists::{Entry, Listed, Target, har, jsonl};
+use super::requests::{Common, Requests, Wrong};
 use super::transport::{Route, Transport};
 use super::values::{Expect, Header, Method, Url};
 use crate::Error;
@@ -17,6 +21,10 @@ use crate::values::Rate;
 /// HTTP/1.1 requests with one response each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[schemars(inline)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub struct Parameters {
     /// Where requests go: `http://HOST:PORT/PATH`, or `https://` for TLS; in a scenario an address, also `http://{server}:8080/PATH`.
     pub url: Url,
@@ -28,10 +36,38 @@ pub struct Parameters {
     #[arg(long = "header", value_name = "NAME: VALUE")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<Header>,
-    /// The body of each request: a file, or `text:TEXT`.
+    /// The body of each request: a file, or `text:TEXT`. Like URL path and header values it may contain placeholders: `${counter}`,
+    /// `${random:1..100}`, `${uuid}`, `${choice:a|b}`, `${csv:NAME}`.
     #[arg(long, value_name = "FILE|text:TEXT")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
+    /// A CSV file whose columns `${csv:NAME}` takes; its first line names them. Rows are dealt in order over all connections, again and
+    /// again; may be repeated.
+    #[arg(long, value_name = "FILE.csv")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<String>,
+    /// A list of requests, one JSON object a line, which each connection sends in order, from the first to the last and again: `path` (or `url`), and
+    /// optionally `name`, `method`, `headers`, `body`, `expect`, `pause`.
+    #[arg(long, value_name = "FILE.jsonl")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<String>,
+    /// A list as a browser or proxy recorded it, HTTP Archive 1.2: its requests to the target, or to the host of `--header 'Host: NAME'`. What is not
+    /// sent is listed before the run.
+    #[arg(long, value_name = "FILE.har")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub har: Option<String>,
+    /// Keep the recorded pauses between the requests of `--har`; otherwise each follows at once.
+    #[arg(long)]
+    #[serde(default)]
+    pub har_timing: bool,
+    /// Refuse a list of which something cannot be sent.
+    #[arg(long)]
+    #[serde(default)]
+    pub strict: bool,
+    /// Each connection keeps the cookies of its responses and sends them with its next requests, as one user does.
+    #[arg(long)]
+    #[serde(default)]
+    pub cookies: bool,
     /// Connections over all threads, each with one request at a time.
     #[arg(long, value_name = "N", default_value_t = connections())]
     #[serde(default = "connections")]
@@ -62,22 +98,27 @@ fn connections() -> u32 {
 const TEXT: &str = "text:";
 
 impl Parameters {
-    /// The traffic with this body on this route at `site`.
-    fn traffic(&self, body: Option<&[u8]>, route: Route, site: &Site<'_>) -> Workload {
+    /// The traffic of these requests on this route at `site`.
+    fn traffic(
+        &self,
+        requests: Requests,
+        notes: Vec<String>,
+        route: Route,
+        site: &Site<'_>,
+    ) -> Workload {
         let plan = self.schedule.plan(site, &Length::ANY);
-        let method = match (&self.method, body) {
-            (Some(method), _) => &method.0,
-            (None, Some(_)) => "POST",
-            (None, None) => "GET",
-        };
         let connections = self.connections as usize;
         Workload {
-            request: self.request(method, body, site),
-            words: format!("{method} {}{}", self.url, self.transport),
-            to_head: method == "HEAD",
+            words: format!("{}{}", self.words(&requests, &notes), self.transport),
+            notes,
+            requests: Arc::new(requests),
+            seed: 0,
             connections,
             keepalive: !self.no_keepalive,
-            expect: self.expect.clone().unwrap_or_default(),
+            expect: match (&self.expect, &self.requests) {
+                (None, Some(_)) => "what the list says".to_owned(),
+                (expect, _) => expect.clone().unwrap_or_default().to_string(),
+            },
             target: plan.target,
             route,
             // A thread without a connection has nothing to do.
@@ -90,48 +131,66 @@ impl Parameters {
         }
     }
 
-    /// The bytes of a request.
-    fn request(&self, method: &str, body: Option<&[u8]>, site: &Site<'_>) -> Vec<u8> {
-        let is_given = |name: &str| {
-            let mut names = self.headers.iter().map(|header| &header.name);
-            names.any(|given| given.eq_ignore_ascii_case(name))
-        };
-        let mut lines = vec![format!("{method} {} HTTP/1.1", self.url.path)];
-        if !is_given("host") {
-            // `{server}` in a scenario: the service's resolved address.
-            let host = if self.url.authority.contains('{') {
-                site.target.to_string()
-            } else {
-                self.url.authority.clone()
-            };
-            lines.push(format!("Host: {host}"));
-        }
-        if !is_given("user-agent") {
-            lines.push(format!(
-                "User-Agent: rungwise/{}",
-                env!("CARGO_PKG_VERSION")
-            ));
-        }
-        if !is_given("accept") {
-            lines.push("Accept: */*".to_owned());
-        }
-        lines.extend(self.headers.iter().map(Header::to_string));
-        if let Some(body) = body {
-            if !is_given("content-type") {
-                lines.push(format!("Content-Type: {}", self.media_type()));
+    fn words(&self, requests: &Requests, notes: &[String]) -> String {
+        match self.list() {
+            Some(file) => {
+                let part = if notes.is_empty() { "" } else { ", not all," };
+                let number = requests.messages().len();
+                format!("{number} requests of {file}{part} to {}", self.origin())
             }
-            lines.push(format!("Content-Length: {}", body.len()));
-        } else if matches!(method, "POST" | "PUT" | "PATCH") {
-            // Some servers refuse these without one (RFC 9110, section 8.6).
-            lines.push("Content-Length: 0".to_owned());
+            None => format!("{} {}", self.method(), self.url),
         }
-        if self.no_keepalive {
-            lines.push("Connection: close".to_owned());
+    }
+
+    /// The file of the list.
+    fn list(&self) -> Option<&String> {
+        self.requests.as_ref().or(self.har.as_ref())
+    }
+
+    /// The URL without its path.
+    fn origin(&self) -> String {
+        let url = self.url.to_string();
+        url.strip_suffix(&self.url.path).unwrap_or(&url).to_owned()
+    }
+
+    fn method(&self) -> &str {
+        match (&self.method, &self.body) {
+            (Some(method), _) => &method.0,
+            (None, Some(_)) => "POST",
+            (None, None) => "GET",
         }
-        let mut request = lines.join("\r\n").into_bytes();
-        request.extend(b"\r\n\r\n");
-        request.extend(body.unwrap_or_default());
-        request
+    }
+
+    /// The request with this body.
+    fn entry(&self, body: Option<Vec<u8>>) -> Entry {
+        Entry {
+            method: self.method().to_owned(),
+            path: self.url.path.clone(),
+            body: body.map(|body| (body, self.media_type())),
+            ..Entry::default()
+        }
+    }
+
+    fn common<'a>(&'a self, host: &'a str, expect: &'a Expect) -> Common<'a> {
+        // A cookie for TLS alone is not sent without it (RFC 6265, section 5.4).
+        let secure = self.url.to_string().starts_with("https://");
+        Common {
+            host,
+            closes: self.no_keepalive,
+            headers: &self.headers,
+            expect,
+            cookies: self.cookies.then_some(secure),
+        }
+    }
+
+    /// Value of `Host`.
+    fn host(&self, site: &Site<'_>) -> String {
+        // `{server}` in a scenario: the service's resolved address.
+        if self.url.authority.contains('{') {
+            site.target.to_string()
+        } else {
+            self.url.authority.clone()
+        }
     }
 
     fn media_type(&self) -> &'static str {
@@ -151,6 +210,54 @@ impl Parameters {
         };
         self.body.as_ref().map(read).transpose()
     }
+
+    /// The requests of a list.
+    fn listed(&self, file: &str, site: &Site<'_>) -> Result<Listed, Error> {
+        let content = (site.read)(file).map_err(|why| site.wrong(why))?;
+        let mut headers = self.headers.iter();
+        let host = headers.find(|header| header.is("host"));
+        let target = Target {
+            origin: &self.origin(),
+            host: host.map(|header| header.value.as_str()),
+        };
+        let listed = if self.har.is_some() {
+            har::parse(file, &content, &target, self.har_timing, self.cookies)
+        } else {
+            jsonl::parse(file, &content, &target).map(|entries| Listed {
+                entries,
+                skipped: Vec::new(),
+            })
+        };
+        let listed = listed.map_err(|why| site.wrong(why))?;
+        let reasons = listed.reasons().join("; ");
+        if listed.entries.is_empty() {
+            return Err(site.wrong(format!(
+                "{file} contains no request to {}; {reasons}; name the host that was recorded, as in --header 'Host: shop.example'",
+                target.origin
+            )));
+        }
+        if self.strict && !listed.skipped.is_empty() {
+            return Err(site.wrong(format!(
+                "not all of {file} can be sent: {reasons}; remove --strict to send the rest"
+            )));
+        }
+        let mut headers = listed.entries.iter().flat_map(|entry| &entry.headers);
+        if self.cookies && headers.any(|header| header.is("cookie")) {
+            return Err(site.wrong(format!(
+                "a request of {file} has a header Cookie, and --cookies sends one too; remove one of the two"
+            )));
+        }
+        Ok(listed)
+    }
+
+    fn tables(&self, site: &Site<'_>) -> Result<Tables, Error> {
+        let mut files = Vec::new();
+        for file in &self.data {
+            let content = (site.read)(file).map_err(|why| site.wrong(why))?;
+            files.push((file.as_str(), content));
+        }
+        Tables::parse(&files).map_err(|why| site.wrong(why))
+    }
 }
 
 impl Traffic for Parameters {
@@ -164,21 +271,48 @@ impl Traffic for Parameters {
 
     fn contradictions(&self) -> Vec<Contradiction> {
         let mut found = self.schedule.contradictions();
-        let is_head = self
-            .method
-            .as_ref()
-            .is_some_and(|method| method.0 == "HEAD");
-        let wants_body = self
-            .expect
-            .as_ref()
-            .is_some_and(|expect| expect.body.is_some());
-        if is_head && wants_body {
-            let why = "a response to HEAD has no body to expect a text in; use GET, or expect a status alone";
-            found.push(Contradiction::of(&["expect"], why));
+        if self.list().is_some() {
+            let own = [
+                (
+                    self.requests.is_some() && self.har.is_some(),
+                    "file of --har",
+                ),
+                (self.method.is_some(), "method"),
+                (self.body.is_some(), "body"),
+                (self.url.path != "/", "path of the URL"),
+            ];
+            for (_, what) in own.iter().filter(|(is_given, _)| *is_given) {
+                let why = format!(
+                    "the {what} and a list of requests exclude each other: each request of the list has its own; remove one"
+                );
+                found.push(Contradiction::of(&["requests"], why));
+            }
         }
+        if self.har_timing && self.har.is_none() {
+            let why = "recorded pauses are those of a HAR file; name it with --har, or write \"pause\" in the lines of --requests";
+            found.push(Contradiction::of(&["har_timing"], why));
+        }
+        if self.strict && self.har.is_none() {
+            let why = "only a HAR file may contain what cannot be sent; remove strict, or name a file with --har";
+            found.push(Contradiction::of(&["strict"], why));
+        }
+        if self.cookies && self.headers.iter().any(|header| header.is("cookie")) {
+            let why = "cookies are kept per connection, and a header sends one too; remove one of the two";
+            found.push(Contradiction::of(&["headers", "cookies"], why));
+        }
+        let expect = self.expect.clone().unwrap_or_default();
+        let common = self.common("", &expect);
+        // A body in a file is read later.
+        let text = self
+            .body
+            .as_deref()
+            .and_then(|body| body.strip_prefix(TEXT));
+        let entry = self.entry(text.map(|text| text.as_bytes().to_vec()));
+        let wrong = Requests::check(&entry, &common, !self.data.is_empty());
+        found.extend(wrong.map(|Wrong { key, why }| Contradiction::of(key, why)));
         found.extend(self.transport.contradictions(&self.url));
         found.extend(
-            self.traffic(None, Route::any(), &Site::ANY)
+            self.traffic(Requests::default(), Vec::new(), Route::any(), &Site::ANY)
                 .contradictions(),
         );
         found
@@ -195,9 +329,10 @@ impl Driven for Parameters {
     }
 
     fn files(&self) -> Vec<&str> {
-        let body = self.body.as_deref();
-        body.filter(|body| !body.starts_with(TEXT))
-            .into_iter()
+        let body = self.body.iter().filter(|body| !body.starts_with(TEXT));
+        body.chain(&self.data)
+            .chain(self.list())
+            .map(String::as_str)
             .chain(self.transport.file())
             .collect()
     }
@@ -212,7 +347,21 @@ impl Driven for Parameters {
 
     fn prepare(&self, site: &Site<'_>) -> Result<Box<dyn Load>, Error> {
         let route = self.transport.route(&self.url, site)?;
-        let workload = self.traffic(self.body(site)?.as_deref(), route, site);
+        let host = self.host(site);
+        let expect = self.expect.clone().unwrap_or_default();
+        let common = self.common(&host, &expect);
+        let tables = self.tables(site)?;
+        let mut notes = Vec::new();
+        let requests = match self.list() {
+            None => Requests::one(&self.entry(self.body(site)?), &common, tables),
+            Some(file) => {
+                let listed = self.listed(file, site)?;
+                notes = listed.reasons();
+                Requests::list(&listed.entries, file, &common, tables)
+            }
+        };
+        let requests = requests.map_err(|Wrong { why, .. }| site.wrong(why))?;
+        let workload = self.traffic(requests, notes, route, site);
         workload.check()?;
         Ok(Box::new(workload))
     }

@@ -66,6 +66,10 @@ pub struct Response {
     keeps: bool,
     /// The beginning of a head that arrived in pieces.
     partial: Vec<u8>,
+    /// Values of `Set-Cookie`, each with a line feed behind it; absent where nobody wants them.
+    cookies: Option<Vec<u8>>,
+    /// The value of `Date`, where cookies are kept.
+    date: Vec<u8>,
 }
 
 impl Response {
@@ -77,14 +81,38 @@ impl Response {
             status: 0,
             keeps: false,
             partial: Vec::new(),
+            cookies: None,
+            date: Vec::new(),
         }
     }
 
-    /// Begins the next one.
+    /// Keeps what [`Response::cookies`] returns.
+    pub fn keep_cookies(&mut self) {
+        self.cookies = Some(Vec::new());
+    }
+
+    /// Begins the next one; `to_head` as for [`Response::new`].
     #[inline]
-    pub fn reset(&mut self) {
+    pub fn reset(&mut self, to_head: bool) {
+        self.to_head = to_head;
         self.state = State::Head;
         self.partial.clear();
+        if let Some(cookies) = &mut self.cookies {
+            cookies.clear();
+            self.date.clear();
+        }
+    }
+
+    /// The value of its `Date`; empty where it has none, or where cookies are not kept.
+    pub fn date(&self) -> &[u8] {
+        &self.date
+    }
+
+    /// The values of its `Set-Cookie` headers; none unless they were to be kept.
+    pub fn cookies(&self) -> impl Iterator<Item = &[u8]> {
+        let lines = self.cookies.as_deref().unwrap_or_default();
+        let lines = lines.split(|byte| *byte == b'\n');
+        lines.filter(|line| !line.is_empty())
     }
 
     /// Its status, once its head is read.
@@ -211,6 +239,16 @@ impl Response {
                     for word in value.split(|byte| *byte == b',') {
                         closes |= word.trim_ascii().eq_ignore_ascii_case(b"close");
                         stays |= word.trim_ascii().eq_ignore_ascii_case(b"keep-alive");
+                    }
+                }
+                4 if self.cookies.is_some() && name.eq_ignore_ascii_case("date") => {
+                    self.date.clear();
+                    self.date.extend_from_slice(value);
+                }
+                10 if name.eq_ignore_ascii_case("set-cookie") => {
+                    if let Some(cookies) = &mut self.cookies {
+                        cookies.extend_from_slice(value);
+                        cookies.push(b'\n');
                     }
                 }
                 _ => {}
@@ -368,6 +406,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn cookies_are_kept_where_they_are_wanted() {
+        let bytes = b"HTTP/1.1 200 OK\r\nset-cookie: a=1; Path=/\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n";
+        for (wanted, expected) in [(true, &[&b"a=1; Path=/"[..], b"b=2"][..]), (false, &[])] {
+            let mut response = Response::new(false);
+            if wanted {
+                response.keep_cookies();
+            }
+            for size in 1..bytes.len() {
+                response.reset(false);
+                for piece in bytes.chunks(size) {
+                    response.feed(piece, &mut |_| {}).unwrap();
+                }
+                assert!(response.cookies().eq(expected.iter().copied()), "{size}");
+            }
+        }
+    }
 
     /// What is read of `bytes` fed in pieces of `size`: status, body, keeps the connection, and bytes that do not belong to it.
     fn read(
