@@ -189,7 +189,7 @@ fn a_load_through_a_unix_socket_counts_what_the_access_log_counts() {
         assert!(report["http"].get("tls").is_none());
         // nginx is found by the file of its socket.
         let busy = report["client"]["server_busy"].as_f64().unwrap();
-        assert!(busy > 0.02, "{busy}");
+        assert!(busy > 0.005, "the workers are the server: {busy}");
     }
     assert_logged(&nginx.log, 3 * 1000);
 }

@@ -101,7 +101,7 @@ fn a_load_of_a_real_web_server_counts_what_its_access_log_counts() {
         assert_eq!(report["http"]["statuses"][status], 2000);
         // nginx is found by its listening socket: its CPU time is not that of others.
         let busy = report["client"]["server_busy"].as_f64().unwrap();
-        assert!(busy > 0.02, "the workers are the server too: {busy}");
+        assert!(busy > 0.005, "the workers are the server too: {busy}");
         expected += 2000;
     }
     assert_logged(&log, expected);
