@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -162,6 +162,8 @@ pub struct Jvm {
     /// Its number in its own pid namespace.
     inner: u32,
     user: (u32, u32),
+    /// Its command line.
+    words: String,
     pidfd: OwnedFd,
     /// Its working directory and its `/tmp`, held open: they stay reachable whoever this thread becomes.
     folders: [Option<File>; 2],
@@ -220,6 +222,7 @@ impl Jvm {
         if let Some((option, why)) = disabled(&options.concat(), status.catches_quit) {
             return Err(Error::Disabled { pid, why, option });
         }
+        let [words, _] = options;
         let folders = ["cwd", "root/tmp"].map(|name| File::open(proc.join(name)).ok());
         if folders[1].is_none() {
             let source = io::ErrorKind::PermissionDenied.into();
@@ -229,6 +232,7 @@ impl Jvm {
             pid,
             inner: status.inner.unwrap_or(pid),
             user: status.user,
+            words,
             pidfd,
             folders,
         })
@@ -293,11 +297,29 @@ impl Jvm {
 
     fn ask(&self, command: &str, within: Duration) -> Result<String> {
         self.check()?;
-        let mut stream = match self.connect() {
-            Ok(stream) => stream,
-            Err(_) => self.opened(command)?,
-        };
         let deadline = Instant::now() + within;
+        let mut stream = loop {
+            match self.connect().map_err(|error| (error.kind(), error)) {
+                Ok(stream) => break stream,
+                Err((io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused, _)) => {
+                    break self.opened(command)?;
+                }
+                // It is open, and others wait for its answers.
+                Err((io::ErrorKind::WouldBlock, _)) if Instant::now() < deadline => {
+                    if wait::readable(self.pidfd.as_fd(), TRY_EVERY).unwrap_or(true) {
+                        return Err(self.ended(command));
+                    }
+                }
+                Err((io::ErrorKind::WouldBlock, _)) => return Err(self.stalled(command, within)),
+                Err((_, source)) => {
+                    return Err(Error::System {
+                        pid: self.pid,
+                        step: "connect to the listener",
+                        source,
+                    });
+                }
+            }
+        };
         let cut = |_| self.ended_or(command, || self.stalled(command, within));
         // Protocol version, verb and three arguments, each ended by a zero.
         let request = format!("1\0jcmd\0{command}\0\0\0");
@@ -352,6 +374,12 @@ impl Jvm {
             .map_err(step(
                 "create .attach_pid in the working directory and in /tmp",
             ))?;
+        // It may have become another program since it was looked at.
+        let read =
+            |name: &str| lossy(&fs::read(format!("/proc/{}/{name}", self.pid)).unwrap_or_default());
+        if !Status::parse(&read("status")).catches_quit || read("cmdline") != self.words {
+            return Err(self.ended_or(command, || Error::NotJvm { pid: self.pid }));
+        }
         process::signal_process(self.pidfd.as_fd(), libc::SIGQUIT)
             .map_err(|source| self.ended_or(command, || step("signal the JVM")(source)))?;
         let deadline = Instant::now() + OPENS_WITHIN;
@@ -376,7 +404,15 @@ impl Jvm {
     /// Connects to the listener, if it is open and has room.
     fn connect(&self) -> io::Result<UnixStream> {
         let folder = self.folders[1].as_ref().ok_or(io::ErrorKind::NotFound)?;
-        connect(&within(folder, &format!(".java_pid{}", self.inner)))
+        let path = within(folder, &format!(".java_pid{}", self.inner));
+        // Anybody may make a file of this name in /tmp.
+        let found = fs::symlink_metadata(&path)?;
+        if !found.file_type().is_socket() || found.uid() != self.user.0 || found.mode() & 0o022 != 0
+        {
+            let why = "the file is not a socket that belongs to the JVM's user alone";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        connect(&path)
     }
 
     fn stalled(&self, command: &str, within: Duration) -> Error {
@@ -471,15 +507,16 @@ fn disabled(words: &str, catches_quit: bool) -> Option<(&'static str, &'static s
         let why = "its command line or environment contains -XX:+DisableAttachMechanism";
         return Some(("-XX:+DisableAttachMechanism", why));
     }
-    if catches_quit {
-        return None;
-    }
+    // A program around the JVM may handle SIGQUIT in its own way then.
+    let left = "its command line or environment leaves SIGQUIT to others";
     if last("-XX:+ReduceSignalUsage", "-XX:-ReduceSignalUsage") {
-        let why = "it does not handle SIGQUIT, which would kill it";
-        return Some(("-XX:+ReduceSignalUsage", why));
+        return Some(("-XX:+ReduceSignalUsage", left));
     }
-    let why = "it does not handle SIGQUIT, which would kill it: it was started with -Xrs, or is still starting";
-    Some(("-Xrs", why))
+    if last("-Xrs", "-Xrs") {
+        return Some(("-Xrs", left));
+    }
+    let why = "it does not handle SIGQUIT, which would kill it: it is still starting, or its options contain -Xrs";
+    (!catches_quit).then_some(("-Xrs", why))
 }
 
 /// `.attach_pidN`, removed when dropped.
@@ -494,7 +531,8 @@ impl Trigger {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
+            // A pipe without a reader must not hold us up.
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(&path)?;
         Ok(Self(path))
     }
@@ -560,6 +598,12 @@ fn become_user((uid, gid): (u32, u32)) -> io::Result<()> {
     if uid != own.0 {
         changes.push((libc::SYS_setresuid, uid));
     }
+    if own.0 == 0 && uid != 0 {
+        // What the user has no right to must not be reached by a group of ours. A user namespace may forbid it, and has none to lose.
+        let none = std::ptr::null::<libc::gid_t>();
+        // SAFETY: clears the groups of this thread; no memory is read.
+        let _ = unsafe { libc::syscall(libc::SYS_setgroups, 0_usize, none) };
+    }
     for (call, id) in changes {
         // SAFETY: changes the credentials of this thread; no memory is involved.
         if unsafe { libc::syscall(call, keep, id, keep) } != 0 {
@@ -598,7 +642,10 @@ mod tests {
         assert_eq!(disabled(on, true).unwrap().0, "-XX:+DisableAttachMechanism");
         let off = format!("{on}JAVA_TOOL_OPTIONS=-Xmx1g -XX:-DisableAttachMechanism\0");
         assert_eq!(disabled(&off, true), None);
-        assert_eq!(disabled("java\0-Xrs\0", false).unwrap().0, "-Xrs");
+        // A program around the JVM may have a handler of its own.
+        for catches_quit in [false, true] {
+            assert_eq!(disabled("java\0-Xrs\0", catches_quit).unwrap().0, "-Xrs");
+        }
         assert!(disabled("java\0", false).is_some());
     }
 

@@ -309,7 +309,8 @@ struct Reader {
     long_runs: Option<LongRuns>,
     /// Where a record of a connect has its result.
     result: Option<Field>,
-    turned_away: BTreeMap<u32, u64>,
+    /// By process: samples, and the calls that they stand for.
+    turned_away: BTreeMap<u32, (u64, u64)>,
     /// Where a record of a drop has its reason; kernels before 5.17 record none.
     reason: Option<Field>,
     tasks: Tasks,
@@ -387,7 +388,11 @@ impl Reader {
             syscalls,
             syscall_seconds,
             migrations: counts(self.migrations),
-            turned_away: self.turned_away,
+            // A single sample may stand for many calls that did not fail.
+            turned_away: (self.turned_away.into_iter())
+                .filter(|(_, (samples, _))| *samples > 1)
+                .map(|(process, (_, times))| (process, times))
+                .collect(),
             long_runs: self.long_runs,
             stacks: self.stacks,
             reasons: self.reasons,
@@ -445,7 +450,8 @@ impl Reader {
                 if let Seen::Sample(sample) = seen
                     && result.value(sample.raw) == Some(FULL)
                 {
-                    *self.turned_away.entry(sample.process).or_default() += sample.period;
+                    let (samples, times) = self.turned_away.entry(sample.process).or_default();
+                    (*samples, *times) = (*samples + 1, *times + sample.period);
                 }
             });
         }

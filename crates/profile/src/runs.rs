@@ -1,7 +1,7 @@
 //! How long threads run without waiting.
 //!
 //! A thread that serves many clients one after the other lets all of them wait while it is busy with one. Its share of a CPU does not show
-//! that: ten requests of 10 ms use as much as a thousand of 0.1 ms. The kernel tells of each switch of each CPU
+//! that: ten requests of 10 ms use as much as a thousand of 0.1 ms. The kernel records each switch of each CPU
 //! (`PERF_RECORD_SWITCH_CPU_WIDE`), and whether the thread that leaves would rather go on. A run begins when a thread comes to a CPU and
 //! ends when it waits; being preempted does not end it, for its clients wait on.
 //! Sources: `perf_event_open(2)`; `perf_event_switch` in kernel/events/core.c of Linux 6.18.

@@ -79,9 +79,13 @@ impl Witness {
             _ => Vec::new(),
         };
         let open = (self.members)()?.into_iter();
-        // One that ended meanwhile has none any more.
-        let open = open.map(|pid| process::sockets(pid).unwrap_or_default());
-        Ok(served(&sockets, self.target, open.collect()))
+        let open = open.map(|pid| match process::sockets(pid) {
+            // One that ended meanwhile has none any more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            read => read,
+        });
+        let open: io::Result<Vec<BTreeSet<u64>>> = open.collect();
+        Ok(served(&sockets, self.target, open?))
     }
 }
 

@@ -64,9 +64,14 @@ fn parts<'t>(text: &'t str, known: &BTreeSet<&str>) -> Vec<Part<'t>> {
     while let Some(found) = text[at..].find('{') {
         let brace = at + found;
         at = brace + 1;
-        let Some((name, _)) = text[at..].split_once('}') else {
-            break;
-        };
+        // No name is so long, or contains another brace.
+        let name = text[at..]
+            .split(['{', '}', '\n'])
+            .next()
+            .unwrap_or_default();
+        if !text[at + name.len()..].starts_with('}') {
+            continue;
+        }
         let before = &text[..brace];
         if before.ends_with('$') || !(known.contains(name) || is_slip(name, known)) {
             continue;

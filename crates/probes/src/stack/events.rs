@@ -30,6 +30,9 @@ const CONNECT: &str = "syscalls:sys_exit_connect";
 const SNMP: &str = "/proc/net/snmp";
 const SNMP6: &str = "/proc/net/snmp6";
 
+/// Fewer long runs of a thread may be chance: a busy machine is watched for a tenth of a second.
+const FEWEST_RUNS: u64 = 5;
+
 /// The reason of packets that a rule or the policy of a chain dropped.
 const NETFILTER: &str = "NETFILTER_DROP";
 
@@ -62,7 +65,7 @@ pub(crate) static PROBE: Probe = Probe {
 Tracepoints of the kernel, counted on every CPU: dropped packets in the whole window, unless there are more than \
 100,000; contended locks for at most two seconds (likewise task migrations, a software event without a tracepoint), \
 and system calls until their rate is known, because counting slows each of them by some 170 ns. Calls of connect(2) that \
-fail with EAGAIN are counted in the same part, and runs of 5 ms and more: how long a thread was on CPUs, or preempted, before it waited. Counts are exact; \
+fail with EAGAIN are sampled in the same part (all of them up to 997 calls per second and CPU), and runs of 5 ms and more: how long a thread was on CPUs, or preempted, before it waited. Counts are exact; \
 stacks of contended locks and drop reasons are sampled, at most 997 per second and CPU, and their shares are applied \
 to the count.
 
@@ -83,8 +86,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             tell_drops(events, evidence);
             tell_calls(window, events, evidence);
             tell_migrations(events, evidence);
-            tell_turned_away(events, evidence);
-            tell_long_runs(events, evidence);
+            record_turned_away(events, evidence);
+            record_long_runs(events, evidence);
         }
         Ok(Answer::Events(_)) => {
             let why = Absence::because("kernel events were counted for zero seconds");
@@ -227,7 +230,7 @@ fn tell_migrations(events: &Events, evidence: &mut Evidence) {
     enter::unless_told(evidence, &[key], &none, MIGRATION);
 }
 
-fn tell_turned_away(events: &Events, evidence: &mut Evidence) {
+fn record_turned_away(events: &Events, evidence: &mut Evidence) {
     let key = &keys::UNIX_TURNED_AWAY;
     if !counted(events, CONNECT, &[key], evidence) {
         return;
@@ -246,7 +249,7 @@ fn tell_turned_away(events: &Events, evidence: &mut Evidence) {
     enter::unless_told(evidence, &[key], &none, CONNECT);
 }
 
-fn tell_long_runs(events: &Events, evidence: &mut Evidence) {
+fn record_long_runs(events: &Events, evidence: &mut Evidence) {
     let keys: [&'static Key; 2] = [&keys::PROCESS_LONG_RUNS, &keys::PROCESS_LONG_RUN_SHARE];
     if !counted(events, SWITCH, &keys, evidence) {
         return;
@@ -256,7 +259,7 @@ fn tell_long_runs(events: &Events, evidence: &mut Evidence) {
         return evidence.absent(&keys, &why, SWITCH);
     };
     let mut most: BTreeMap<u32, &LongRun> = BTreeMap::new();
-    for run in &runs.threads {
+    for run in runs.threads.iter().filter(|run| run.number >= FEWEST_RUNS) {
         let longest = most.entry(run.process).or_insert(run);
         if run.seconds > longest.seconds {
             *longest = run;
@@ -274,7 +277,7 @@ fn tell_long_runs(events: &Events, evidence: &mut Evidence) {
         let share = (run.seconds / runs.seconds).min(1.0);
         evidence.number(&keys::PROCESS_LONG_RUN_SHARE, subject(), share, origin());
     }
-    let none = Absence::none("no thread ran for 5 ms without a wait");
+    let none = Absence::none("no thread ran several times for 5 ms without a wait");
     enter::unless_told(evidence, &keys, &none, SWITCH);
 }
 

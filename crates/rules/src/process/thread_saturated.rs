@@ -144,7 +144,7 @@ fn blocked(evidence: &Evidence, process: &Subject, cpu: &Quantity<'_>) -> Option
         return None;
     }
     let sentence = format!(
-        "the only busy thread of {} is in runs of 5 ms and more for {} of the time ({}, {:.0} ms each): whoever asks meanwhile waits",
+        "the only busy thread of {} is in runs of 5 ms and more for {} of the time ({}, {:.0} ms each): other clients wait meanwhile",
         called(evidence, process),
         say::percent(share.value),
         say::rate(runs.value),

@@ -153,7 +153,7 @@ fn turned_away(evidence: &Evidence) -> Vec<Finding> {
         let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
         let name = name.map_or("process", |name| name.value);
         let sentence = format!(
-            "connections of {name} {} to a Unix socket fail at {} because its accept queue is full (EAGAIN); no sample met the full queue, so it is full for \
+            "connections of {name} {} to a Unix socket fail at {} because its accept queue is full (EAGAIN); no sample shows a full queue, so it is full for \
              milliseconds at a time",
             process.name(),
             say::rate(rate.value),

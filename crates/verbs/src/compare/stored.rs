@@ -18,6 +18,8 @@ use crate::documents::{Document, Stored};
 
 /// An interval misses with this probability.
 const ALPHA: f64 = 0.05;
+/// Two searches of the same service may differ by this ratio beyond their gaps: own guess, as much as the gap at which a search ends.
+const BETWEEN: f64 = 1.05;
 /// Smaller changes do not matter: the minimum effect of a ladder.
 const MARGIN: f64 = 0.02;
 
@@ -178,8 +180,16 @@ fn loads(before: &LoadReport, after: &LoadReport, report: &mut CompareReport) {
         let latency = metric(name, "us", values, numbers::micros);
         report.metrics.push(latency);
     }
-    if let (Some(before), Some(after)) = (&before.limit, &after.limit) {
-        return limits(before, after, report);
+    if let (Some(first), Some(second)) = (&before.limit, &after.limit) {
+        let limits_of = |load: &LoadReport| -> Vec<String> {
+            load.slo.iter().map(|slo| slo.slo.clone()).collect()
+        };
+        if limits_of(before) != limits_of(after) {
+            let note = "The searches had different limits, so they are not compared.";
+            report.notes.push(note.to_owned());
+            return conclude(report, Verdict::Inconclusive, "limit");
+        }
+        return limits(first, second, report);
     }
     conclude(report, verdict, "rate");
 }
@@ -207,13 +217,13 @@ fn limits(before: &LimitSearch, after: &LimitSearch, report: &mut CompareReport)
     report.sentence = format!("limit: {}, {by}", word(verdict));
 }
 
-/// The ratio of two limits; absent where one of them is open above.
+/// The ratio of two limits, with what one search may differ from the next; absent where one of them is open above.
 fn bracket(before: &LimitSearch, after: &LimitSearch) -> Option<RatioInterval> {
     let (a, b) = (before.rate_per_s?, after.rate_per_s?);
     Some(RatioInterval {
         point: b / a,
-        low: b / before.missed_per_s?,
-        high: after.missed_per_s? / a,
+        low: b / before.missed_per_s? / BETWEEN,
+        high: after.missed_per_s? / a * BETWEEN,
     })
 }
 

@@ -49,7 +49,7 @@ pub(super) fn find(
     args: &Run,
     invocation: &Invocation<'_>,
 ) -> anyhow::Result<Measured> {
-    let limits = limits(driven, &site.target, &args.slo)?;
+    let limits = limits(driven, &site.target, &args.slo, args.warmup)?;
     let needed = driven.schedule().rate.map(|rate| rate.0);
     let closed = driven.paced(None).prepare(site).map_err(problem)?;
     let session = Session::open(&*closed, &site.target, args, invocation)?;
@@ -120,7 +120,12 @@ pub(super) fn find(
 }
 
 /// The limits to keep; errors are always limited.
-fn limits(driven: &dyn Driven, target: &Target, slo: &[Slo]) -> anyhow::Result<Vec<Slo>> {
+fn limits(
+    driven: &dyn Driven,
+    target: &Target,
+    slo: &[Slo],
+    warmup: Duration,
+) -> anyhow::Result<Vec<Slo>> {
     let wrong = |why: String| {
         problem(Error::Workload {
             target: target.clone(),
@@ -135,6 +140,10 @@ fn limits(driven: &dyn Driven, target: &Target, slo: &[Slo]) -> anyhow::Result<V
         return Err(wrong(format!(
             "--find-limit searches for the rate, so '{rate}' is no limit to keep; give the rate that is needed as --rate"
         )));
+    }
+    if warmup.is_zero() {
+        let why = "--find-limit asks whether a service keeps up, and a run without a warm-up begins with a gap; remove --warmup 0s";
+        return Err(wrong(why.to_owned()));
     }
     let mut limits = slo.to_vec();
     if !limits.iter().any(Slo::is_of_errors) {
@@ -285,7 +294,19 @@ impl Search {
             (Some(ceiling), Some(missed)) => ceiling < missed || missed / kept <= RESOLUTION,
             (ceiling, _) => ceiling.is_some(),
         };
+        // The rate that is needed decides, so it is not left to the gap.
+        let needed = self.needed_per_s.filter(|needed| {
+            let untried = self
+                .steps
+                .iter()
+                .all(|step| step.offered_per_s.total_cmp(needed).is_ne());
+            untried
+                && below(*needed)
+                && ceiling.is_some()
+                && kept.is_some_and(|kept| kept < *needed)
+        });
         match kept {
+            Some(kept) if is_narrow(kept) && needed.is_some() => Next::Run(needed.unwrap_or(kept)),
             Some(kept) if is_narrow(kept) && self.at(kept).kept < 2 => Next::Run(kept),
             Some(kept) if is_narrow(kept) => found(self.not_certified(unclear, missed)),
             Some(kept) => match ceiling {
@@ -306,7 +327,7 @@ impl Search {
 
     /// The next step up.
     fn above(&self, per_s: f64) -> f64 {
-        let top = self.closed_per_s * BEYOND;
+        let top = per_s.max(self.closed_per_s) * BEYOND;
         let shares = SHARES.iter().map(|share| share * self.closed_per_s);
         let needed = self.needed_per_s.filter(|needed| *needed <= top);
         let steps = shares.chain(needed).filter(|step| *step > per_s);
@@ -491,6 +512,12 @@ mod tests {
     fn the_rate_that_is_needed_is_a_step() {
         let (_, rates) = search(1000.0, Some(333.0), kept_up_to(500.0));
         assert!(rates.contains(&333.0));
+        // Also where the closed loop was too slow, and where the gap is narrow already.
+        for needed in [1200.0, 1203.0] {
+            let (found, rates) = search(1000.0, Some(needed), kept_up_to(1210.0));
+            assert!(rates.contains(&needed), "{rates:?}");
+            assert!(found.rate_per_s.unwrap() >= needed, "{found:?}");
+        }
         // One far above would only flood the service.
         let (_, rates) = search(1000.0, Some(50_000.0), kept_up_to(500.0));
         assert!(rates.iter().all(|rate| *rate <= 1000.0));

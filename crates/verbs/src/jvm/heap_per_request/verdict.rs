@@ -165,7 +165,9 @@ impl Session<'_> {
                 let first_bytes = per_connection.scaled(first as f64);
                 let answer =
                     arithmetic::of_blocks(blocks, background, found.noise, first_bytes, first);
-                (Some(answer.unwrap_or(by_threads)), None)
+                // Only what was measured twice is checked: where the blocks say something else, the window does.
+                let checked = answer.filter(|answer| heap.is_none() || agree(*answer, by_threads));
+                (Some(checked.unwrap_or(by_threads)), None)
             }
             (None, Some((by_heap, _))) => (Some(by_heap), None),
             (None, None) => (

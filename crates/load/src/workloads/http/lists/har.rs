@@ -216,7 +216,7 @@ impl PostData {
             (Some(text), _) if !text.is_empty() => Ok(Some(text.clone())),
             (_, Some(params)) if is_form && !params.is_empty() => {
                 let pairs = params.iter();
-                let pairs = pairs.map(|one| format!("{}={}", one.name, one.value));
+                let pairs = pairs.map(|one| format!("{}={}", form(&one.name), form(&one.value)));
                 Ok(Some(pairs.collect::<Vec<_>>().join("&")))
             }
             (_, Some(params)) if !params.is_empty() => {
@@ -225,6 +225,21 @@ impl PostData {
             _ => Ok(None),
         }
     }
+}
+
+/// As a form is sent (`application/x-www-form-urlencoded`, WHATWG URL, section 5). What a browser has encoded already stays.
+fn form(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' | b'%' | b'+' => {
+                encoded.push(char::from(byte));
+            }
+            b' ' => encoded.push('+'),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 /// A recorded text contains no placeholders.
