@@ -2,6 +2,7 @@
 //!
 //! Requests are replayed one after the other. What a client adds for its own connection or cache is left out, because ours is another.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -236,7 +237,7 @@ fn form(text: &str) -> String {
                 encoded.push(char::from(byte));
             }
             b' ' => encoded.push('+'),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
+            _ => _ = write!(encoded, "%{byte:02X}"),
         }
     }
     encoded
