@@ -165,7 +165,7 @@ pub struct Jvm {
     /// Its command line.
     words: String,
     pidfd: OwnedFd,
-    /// Its working directory and its `/tmp`, held open: they stay reachable whoever this thread becomes.
+    /// Its working directory and its `/tmp`, held open: they stay reachable after this thread has changed its user.
     folders: [Option<File>; 2],
 }
 
@@ -569,7 +569,7 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just handed out this descriptor, nobody else owns it.
+    // SAFETY: the kernel just returned this descriptor, and it has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: the address outlives the call, and the length is that of its type.

@@ -21,7 +21,7 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// Nobody, with room for anybody.
+    /// No address, with room for one of any family.
     pub(crate) fn empty() -> Self {
         Self {
             // SAFETY: all zeros is a valid sockaddr_in6.

@@ -40,7 +40,7 @@ impl Stop {
     }
 }
 
-/// A descriptor that wakes whoever waits for it: readable from the first [`wake`] on.
+/// A descriptor that wakes its waiters: readable from the first [`wake`] on.
 pub(crate) fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: takes numbers.
     let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };

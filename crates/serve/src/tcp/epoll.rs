@@ -65,7 +65,7 @@ impl Epoll {
             return Err(io::Error::last_os_error());
         }
         Ok(Self {
-            // SAFETY: a new descriptor, nobody else's.
+            // SAFETY: a new descriptor without another owner.
             fd: unsafe { OwnedFd::from_raw_fd(raw) },
             events: vec![libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS.into()],
             ready: 0,

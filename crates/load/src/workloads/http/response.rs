@@ -66,7 +66,7 @@ pub struct Response {
     keeps: bool,
     /// The beginning of a head that arrived in pieces.
     partial: Vec<u8>,
-    /// Values of `Set-Cookie`, each with a line feed behind it; absent where nobody wants them.
+    /// Values of `Set-Cookie`, each followed by a line feed; absent unless cookies are kept.
     cookies: Option<Vec<u8>>,
     /// The value of `Date`, where cookies are kept.
     date: Vec<u8>,
