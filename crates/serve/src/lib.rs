@@ -23,3 +23,4 @@ mod steer;
 mod stop;
 pub mod tcp;
 pub mod udp;
+mod uring;

@@ -7,12 +7,12 @@
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
-use crate::bpf::asm::{If, Insn, Program, Reg, Width};
-use crate::bpf::{self, MapKind, ProgramKind};
 use crate::config::Steering;
 use crate::error::{Error, Feature};
 use crate::read_back::Ledger;
 use crate::socket;
+use rungwise_bpf::asm::{If, Insn, Program, Reg, Width};
+use rungwise_bpf::{self as bpf, License, Map, MapKind, ProgramKind};
 
 const CBPF: Feature = Feature {
     switch: "steering",
@@ -119,15 +119,19 @@ fn attach_cbpf(member: &OwnedFd, workers: usize) -> io::Result<()> {
 }
 
 fn attach_ebpf(sockets: &[OwnedFd], map: &[usize]) -> io::Result<()> {
-    let workers = bpf::create_map(MapKind::Array, 4, map.len())?;
+    let workers = Map::<u32>::new(MapKind::Array, map.len())?;
     for (cpu, worker) in (0..).zip(map) {
-        bpf::update(&workers, cpu, &(*worker as u32))?;
+        workers.set(cpu, &(*worker as u32))?;
     }
-    let members = bpf::create_map(MapKind::ReuseportSockets, 8, sockets.len())?;
+    let members = Map::<u64>::new(MapKind::ReuseportSockets, sockets.len())?;
     for (index, socket) in (0..).zip(sockets) {
-        bpf::update(&members, index, &(socket.as_raw_fd() as u64))?;
+        members.set(index, &(socket.as_raw_fd() as u64))?;
     }
-    let program = bpf::load(ProgramKind::ReuseportSelect, &select(&workers, &members))?;
+    let program = bpf::load(
+        ProgramKind::ReuseportSelect,
+        License::Apache,
+        &select(&workers, &members),
+    )?;
     // The group holds the program from here on, and the program its maps.
     socket::set(
         &sockets[0],
@@ -138,7 +142,7 @@ fn attach_ebpf(sockets: &[OwnedFd], map: &[usize]) -> io::Result<()> {
 }
 
 /// `members[workers[this CPU]]`; a CPU beyond the map falls to the flow hash.
-fn select(workers: &OwnedFd, members: &OwnedFd) -> Vec<Insn> {
+fn select(workers: &Map<u32>, members: &Map<u64>) -> Vec<Insn> {
     const LOOKUP: i32 = 1;
     const PROCESSOR_ID: i32 = 8;
     const SELECT: i32 = 82;

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
 use crate::bpf::xdp_redirect::program;
-use crate::bpf::{self, MapKind, ProgramKind};
 use crate::udp::XdpMode;
+use rungwise_bpf::{self as bpf, License, Map, MapKind, ProgramKind};
 
 use super::{Device, Xsk};
 
@@ -48,7 +48,7 @@ pub struct Taker<'a> {
 #[derive(Debug)]
 pub struct Redirect {
     _link: OwnedFd,
-    _sockets: OwnedFd,
+    _sockets: Map<i32>,
     program: u32,
     device: u32,
 }
@@ -67,13 +67,13 @@ impl Redirect {
         let queues = beyond(|taker| taker.queue);
         let shares = beyond(|taker| u32::from(taker.share));
         let entries = (queues * shares) as usize;
-        let sockets = bpf::create_map(MapKind::XdpSockets, size_of::<u32>(), entries)?;
+        let sockets = Map::new(MapKind::XdpSockets, entries)?;
         for taker in takers {
             let at = u32::from(taker.share) * queues + taker.queue;
-            bpf::update(&sockets, at, &taker.xsk.fd().as_raw_fd())?;
+            sockets.set(at, &taker.xsk.fd().as_raw_fd())?;
         }
         let code = program(filter, ports_each, queues, sockets.as_fd());
-        let program = bpf::load(ProgramKind::Xdp, &code)?;
+        let program = bpf::load(ProgramKind::Xdp, License::Apache, &code)?;
         let link = bpf::attach_xdp(&program, device.index(), mode == XdpMode::Native)?;
         let (program, device) = bpf::link_program(&link)?;
         Ok(Self {

@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
-use super::asm::{If, Insn, Label, Program, Reg, Width};
 use crate::af_xdp::Filter;
+use rungwise_bpf::asm::{If, Insn, Label, Program, Reg, Width};
 
 const XDP_PASS: i32 = 2;
 const UDP: i32 = 17;

@@ -12,9 +12,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
-use super::asm::{If, Insn, Label, Program, Reg, Width};
 use super::datagram::{self, Layout, half};
 use crate::af_xdp::Filter;
+use rungwise_bpf::asm::{If, Insn, Label, Program, Reg, Width};
 
 /// What happens to the UDP checksum of an echoed datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ fn swap(p: &mut Program, width: Width, a: i16, b: i16) {
 mod tests {
     use super::*;
     use crate::bpf::datagram::{V4, V6};
-    use crate::bpf::{MapKind, ProgramKind, create_map, load, per_cpu_values, run};
+    use rungwise_bpf::{License, PerCpu, ProgramKind, load, run_on};
     use std::io::Write as _;
     use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -115,14 +115,14 @@ mod tests {
 
     struct Loaded {
         program: OwnedFd,
-        counters: OwnedFd,
+        counters: PerCpu<COUNTERS>,
     }
 
     /// The loaded echo, or nothing, loudly, without the right to load it.
     fn loaded(listen: &str, checksum: Checksum) -> Option<Loaded> {
-        let made = create_map(MapKind::PerCpuArray, COUNTERS * 8, 1).and_then(|counters| {
+        let made = PerCpu::new().and_then(|counters| {
             let code = program(listen.parse().unwrap(), checksum, counters.as_fd());
-            let program = load(ProgramKind::Xdp, &code)?;
+            let program = load(ProgramKind::Xdp, License::Apache, &code)?;
             Ok(Loaded { program, counters })
         });
         match made {
@@ -186,10 +186,15 @@ mod tests {
         for (v6, at) in [(false, &V4), (true, &V6)] {
             for payload in [&b""[..], b"x", &[7; 1200]] {
                 let sent = frame(v6, payload);
-                assert_eq!(run(&echo.program, &sent).unwrap(), (TX, swapped(&sent, at)));
+                assert_eq!(
+                    run_on(&echo.program, &sent).unwrap(),
+                    (TX, swapped(&sent, at))
+                );
             }
         }
-        let total = per_cpu_values::<COUNTERS>(&echo.counters, 0)
+        let total = echo
+            .counters
+            .values()
             .unwrap()
             .iter()
             .fold([0, 0], |sum, value| [sum[0] + value[0], sum[1] + value[1]]);
@@ -204,9 +209,9 @@ mod tests {
         let sent = frame(false, b"abc");
         let mut expected = swapped(&sent, &V4);
         expected[40..42].fill(0);
-        assert_eq!(run(&echo.program, &sent).unwrap(), (TX, expected));
+        assert_eq!(run_on(&echo.program, &sent).unwrap(), (TX, expected));
         let sent = frame(true, b"abc");
-        assert_eq!(run(&echo.program, &sent).unwrap(), (PASS, sent));
+        assert_eq!(run_on(&echo.program, &sent).unwrap(), (PASS, sent));
     }
 
     #[test]
@@ -214,11 +219,15 @@ mod tests {
         let Some(echo) = loaded("10.0.0.2:7777", Checksum::Keep) else {
             return;
         };
-        assert_eq!(run(&echo.program, &frame(false, b"abc")).unwrap().0, TX);
+        assert_eq!(run_on(&echo.program, &frame(false, b"abc")).unwrap().0, TX);
         let spoiled = |what: &str, at: usize, value: u8| {
             let mut sent = frame(false, b"abc");
             sent[at] = value;
-            assert_eq!(run(&echo.program, &sent).unwrap(), (PASS, sent), "{what}");
+            assert_eq!(
+                run_on(&echo.program, &sent).unwrap(),
+                (PASS, sent),
+                "{what}"
+            );
         };
         spoiled("group address", 0, 3);
         spoiled("another protocol above Ethernet", 12, 0x81);
@@ -232,12 +241,12 @@ mod tests {
         let mut own_port = frame(false, b"abc");
         own_port[34..36].copy_from_slice(&PORT.to_be_bytes());
         assert_eq!(
-            run(&echo.program, &own_port).unwrap().0,
+            run_on(&echo.program, &own_port).unwrap().0,
             PASS,
             "our own port"
         );
         assert_eq!(
-            run(&echo.program, &frame(true, b"abc")).unwrap().0,
+            run_on(&echo.program, &frame(true, b"abc")).unwrap().0,
             PASS,
             "IPv6"
         );
@@ -253,7 +262,7 @@ mod tests {
             // The kernel itself refuses to run a program on less than an Ethernet header.
             for length in 14..whole.len() {
                 assert_eq!(
-                    run(&echo.program, &whole[..length]).unwrap().0,
+                    run_on(&echo.program, &whole[..length]).unwrap().0,
                     PASS,
                     "{length} bytes"
                 );
@@ -267,9 +276,12 @@ mod tests {
             return;
         };
         let mut sent = frame(true, b"abc");
-        assert_eq!(run(&echo.program, &sent).unwrap().0, TX);
+        assert_eq!(run_on(&echo.program, &sent).unwrap().0, TX);
         sent[53] = 3;
-        assert_eq!(run(&echo.program, &sent).unwrap().0, PASS);
-        assert_eq!(run(&echo.program, &frame(false, b"abc")).unwrap().0, PASS);
+        assert_eq!(run_on(&echo.program, &sent).unwrap().0, PASS);
+        assert_eq!(
+            run_on(&echo.program, &frame(false, b"abc")).unwrap().0,
+            PASS
+        );
     }
 }

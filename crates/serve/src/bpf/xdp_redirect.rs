@@ -4,9 +4,9 @@
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use super::asm::{If, Insn, Reg, Width};
 use super::datagram;
 use crate::af_xdp::Filter;
+use rungwise_bpf::asm::{If, Insn, Reg, Width};
 
 const XDP_PASS: i32 = 2;
 /// `bpf_redirect_map`.

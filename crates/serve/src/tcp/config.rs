@@ -1,5 +1,6 @@
 //! Configuration of a TCP server: every switch is independent of the others, and off or plain by default.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub struct Config {
     /// `TCP_DEFER_ACCEPT` (Linux 2.4): a connection is accepted when its first bytes arrive, or after this time; rounded up
     /// to seconds, and further by the kernel.
     pub defer_accept: Option<Duration>,
+    /// How workers wait, receive and send.
+    pub io: Io,
     /// Poll the devices' queues from epoll instead of waiting for interrupts (`EPIOCSPARAMS`, Linux 6.9).
     pub busy_poll: Option<BusyPoll>,
     /// Receive buffer of each connection, bytes; above `net.core.rmem_max` only with `CAP_NET_ADMIN`. Turns off its
@@ -55,6 +58,7 @@ impl Config {
             backlog: None,
             nodelay: false,
             defer_accept: None,
+            io: Io::Epoll,
             busy_poll: None,
             rcvbuf: None,
             sndbuf: None,
@@ -90,11 +94,36 @@ impl Config {
                 i32::MAX
             )));
         }
+        if self.io == Io::Uring && self.busy_poll.is_some() {
+            return Err(Error::Config(
+                "workers poll the devices' queues from epoll; choose io_uring or busy polling"
+                    .to_owned(),
+            ));
+        }
         if self.defer_accept == Some(Duration::ZERO) {
             return Err(Error::Config(
                 "accepting deferred by no time; name one or leave it out".to_owned(),
             ));
         }
         Ok(())
+    }
+}
+
+/// How workers wait for connections, receive and send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// `epoll`, `recv` and `send`: what is ready is reported together, and each connection is served by calls of its own.
+    Epoll,
+    /// `io_uring` (Linux 6.1): multishot receives into a ring of provided buffers, replies submitted together, one system call per
+    /// round.
+    Uring,
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Epoll => "epoll",
+            Self::Uring => "io_uring",
+        })
     }
 }

@@ -4,8 +4,9 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::epoll::Interest;
+use super::engine::Interest;
 use super::handler::{Reply, Then};
 
 /// What a connection waits for.
@@ -27,22 +28,48 @@ pub(super) struct Connection<S> {
     pub(super) socket: OwnedFd,
     pub(super) session: S,
     pub(super) state: State,
-    /// What epoll watches it for.
+    /// What it is watched for.
     pub(super) interest: Interest,
+    /// The client has sent its end, and was not told that it is known.
+    pub(super) ended: bool,
     /// Bytes of the client that the handler did not take.
     pub(super) kept: Vec<u8>,
     /// Replies that have not left. No more than those of one call of the handler.
     pub(super) unsent: Option<Box<Unsent>>,
     /// What is done when they have.
     pub(super) then: Then,
+    /// When something is due.
+    pub(super) due: Option<Instant>,
 }
 
 /// Replies, or the rest of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Unsent {
     pub(super) bytes: Vec<u8>,
     pub(super) tail: Option<Arc<[u8]>>,
     pub(super) sent: usize,
+}
+
+impl Unsent {
+    /// Takes over `reply`, of which so many bytes have left.
+    pub(super) fn fill(&mut self, reply: &Reply, sent: usize) {
+        let copied = sent.min(reply.bytes.len());
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&reply.bytes[copied..]);
+        self.tail.clone_from(&reply.tail);
+        self.sent = sent - copied;
+    }
+
+    /// Both pieces.
+    pub(super) fn pieces(&self) -> (&[u8], &[u8]) {
+        (&self.bytes, self.tail.as_deref().unwrap_or_default())
+    }
+
+    /// Bytes that have left or will.
+    pub(super) fn length(&self) -> usize {
+        let (first, second) = self.pieces();
+        first.len() + second.len()
+    }
 }
 
 impl<S: Default> Connection<S> {
@@ -51,13 +78,17 @@ impl<S: Default> Connection<S> {
             socket,
             session: S::default(),
             state: State::Reading,
-            interest: Interest::Read,
+            interest: Interest::Nothing,
+            ended: false,
             kept: Vec::new(),
             unsent: None,
             then: Then::Continue,
+            due: None,
         }
     }
+}
 
+impl<S> Connection<S> {
     pub(super) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
@@ -70,16 +101,6 @@ impl<S: Default> Connection<S> {
         } else {
             self.kept.extend_from_slice(rest);
         }
-    }
-
-    /// Keeps `reply`, of which so many bytes have left.
-    pub(super) fn park(&mut self, reply: &Reply, sent: usize) {
-        let copied = sent.min(reply.bytes.len());
-        self.unsent = Some(Box::new(Unsent {
-            bytes: reply.bytes[copied..].to_vec(),
-            tail: reply.tail.clone(),
-            sent: sent - copied,
-        }));
     }
 
     /// Tells the client that nothing more comes.

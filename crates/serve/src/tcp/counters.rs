@@ -55,7 +55,7 @@ pub struct WorkerCounters {
     pub resets: u64,
     /// Connections that the client ended in the middle of a request.
     pub cut: u64,
-    /// Connections that were closed because the handler panicked.
+    /// Connections that were closed because the handler panicked, or replied without taking anything.
     pub panics: u64,
     /// Connections that failed before they could be accepted.
     pub accept_errors: u64,
@@ -64,7 +64,7 @@ pub struct WorkerCounters {
     /// SYNs and handshakes that the kernel dropped at this worker's listener, mostly because the backlog was full
     /// (`SO_MEMINFO`, Linux 4.12; zero before). With one shared listener all of them are counted for worker 0.
     pub dropped_by_kernel: u64,
-    /// Returns of epoll that led to answered requests.
+    /// Returns of epoll or `io_uring` that led to answered requests.
     pub rounds: u64,
     /// CPU time of the worker's thread, nanoseconds.
     pub cpu_ns: u64,

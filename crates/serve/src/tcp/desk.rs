@@ -6,15 +6,20 @@ use std::time::Duration;
 
 use crate::guard::{Called, Guarded};
 
-use super::connection::{Connection, State, receive, send};
+use super::connection::{Connection, State, Unsent};
 use super::counters::Tally;
-use super::epoll::{Epoll, Interest};
+use super::engine::Engine;
 use super::handler::{Handler, MOST_KEPT, Reply, Then};
 use super::slab::Key;
 use super::timers::Timers;
 
 /// Most bytes of one receive. A guess: the default receive buffer holds twice as many.
-const RECEIVE: usize = 64 << 10;
+pub(super) const RECEIVE: usize = 64 << 10;
+
+/// Memory of replies that is kept for other connections. Both are guesses: the connections that are answered in one round, and what
+/// is copied of a reply.
+const MOST_SPARES: usize = 256;
+const LARGEST_SPARE: usize = 8 << 10;
 
 /// How long a client that is refused may go on sending. nginx waits up to 5 s for each piece (`lingering_timeout`); all of
 /// it is for the one reply that says why.
@@ -28,23 +33,25 @@ pub(super) enum Fate {
 }
 
 /// A handler and the room that all connections of a worker use in turn.
-pub(super) struct Desk<H> {
+pub(super) struct Desk<H, E> {
     handler: Guarded<H>,
-    input: Box<[u8]>,
     reply: Reply,
+    /// Memory of replies that have left.
+    #[expect(clippy::vec_box, reason = "connections take them as they are")]
+    spares: Vec<Box<Unsent>>,
     pub(super) tally: Tally,
-    pub(super) epoll: Epoll,
+    pub(super) engine: E,
     pub(super) timers: Timers<u64>,
 }
 
-impl<H: Handler> Desk<H> {
-    pub(super) fn new(handler: Guarded<H>, epoll: Epoll) -> Self {
+impl<H: Handler, E: Engine> Desk<H, E> {
+    pub(super) fn new(handler: Guarded<H>, engine: E) -> Self {
         Self {
             handler,
-            input: vec![0; MOST_KEPT + RECEIVE].into(),
             reply: Reply::roomy(),
+            spares: Vec::with_capacity(MOST_SPARES),
             tally: Tally::default(),
-            epoll,
+            engine,
             timers: Timers::new(),
         }
     }
@@ -54,37 +61,26 @@ impl<H: Handler> Desk<H> {
         std::mem::take(&mut self.tally)
     }
 
-    /// Something is reported of a connection.
-    pub(super) fn reported(
-        &mut self,
-        key: Key,
-        connection: &mut Connection<H::Session>,
-        failed: bool,
-    ) -> Fate {
-        match connection.state {
-            State::Reading => self.read(key, connection),
-            State::Sending => self.flush(key, connection),
-            State::Delayed if failed => {
-                self.tally.resets += 1;
-                Fate::Ends
-            }
-            State::Delayed => Fate::Stays,
-            State::Lingering => match receive(connection.fd(), &mut self.input) {
-                Ok(0) => Fate::Ends,
-                Ok(_) => Fate::Stays,
-                Err(error) if waits(&error) => Fate::Stays,
-                Err(_) => Fate::Ends,
-            },
-        }
-    }
-
     /// The time of a connection has come.
     pub(super) fn due(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
+        connection.due = None;
         match connection.state {
             State::Delayed => self.flush(key, connection),
             State::Lingering => Fate::Ends,
             State::Reading | State::Sending => Fate::Stays,
         }
+    }
+
+    /// A connection is closed: what was to be due is not.
+    pub(super) fn close(&mut self, key: Key, mut connection: Connection<H::Session>) {
+        if let Some(at) = connection.due {
+            self.timers.remove(at, key.number());
+        }
+        self.engine.forget(key, &mut connection);
+        if let Some(unsent) = connection.unsent.take() {
+            self.spare(unsent);
+        }
+        self.tally.closed += 1;
     }
 
     /// Nothing of a connection is left to do: no reply, no part of a request.
@@ -100,69 +96,67 @@ impl<H: Handler> Desk<H> {
             }
     }
 
-    /// Receives once, and has what is there handled.
-    pub(super) fn read(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
-        let kept = connection.kept.len();
-        match receive(connection.fd(), &mut self.input[kept..]) {
-            Ok(0) => {
-                if !self.at_rest(connection) {
-                    self.tally.cut += 1;
-                }
-                Fate::Ends
-            }
-            Ok(length) => {
-                self.tally.received_bytes += length as u64;
-                self.input[..kept].copy_from_slice(&connection.kept);
-                self.handle(key, connection, kept + length)
-            }
-            Err(error) if waits(&error) => Fate::Stays,
-            Err(_) => {
-                self.tally.resets += 1;
-                Fate::Ends
-            }
+    /// The client has ended a connection.
+    pub(super) fn left(&mut self, connection: &Connection<H::Session>) -> Fate {
+        if !self.at_rest(connection) {
+            self.tally.cut += 1;
         }
+        Fate::Ends
+    }
+
+    /// A connection has failed.
+    pub(super) fn lost(&mut self) -> Fate {
+        self.tally.resets += 1;
+        Fate::Ends
     }
 
     /// Sends replies that wait, and goes on with what the client sent meanwhile.
-    fn flush(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
+    pub(super) fn flush(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
         if let Some(unsent) = &mut connection.unsent {
-            let tail = unsent.tail.as_deref().unwrap_or_default();
-            let length = unsent.bytes.len() + tail.len();
+            let (first, second) = unsent.pieces();
             let socket = connection.socket.as_raw_fd();
-            match send(socket, &unsent.bytes, tail, unsent.sent) {
+            match self.engine.send(socket, first, second, unsent.sent) {
                 Ok(sent) => {
                     self.tally.sent_bytes += sent as u64;
                     unsent.sent += sent;
-                    if unsent.sent < length {
+                    if unsent.sent < unsent.length() {
                         return self.wait_for_room(key, connection);
                     }
                 }
                 Err(error) if waits(&error) => return self.wait_for_room(key, connection),
-                Err(_) => {
-                    self.tally.resets += 1;
-                    return Fate::Ends;
-                }
+                Err(_) => return self.lost(),
             }
         }
-        connection.unsent = None;
-        if connection.then != Then::Continue {
-            let all_taken = connection.kept.is_empty();
-            return self.end(key, connection, all_taken);
-        }
-        let kept = connection.kept.len();
-        if kept == 0 {
-            return self.wait_for_input(key, connection);
-        }
-        self.input[..kept].copy_from_slice(&connection.kept);
-        self.handle(key, connection, kept)
+        self.go_on(key, connection)
     }
 
-    /// Has the first `length` bytes of the input handled, and sends the replies.
-    fn handle(&mut self, key: Key, connection: &mut Connection<H::Session>, length: usize) -> Fate {
+    /// Replies have left.
+    pub(super) fn go_on(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
+        if let Some(unsent) = connection.unsent.take() {
+            self.spare(unsent);
+        }
+        let kept = std::mem::take(&mut connection.kept);
+        if connection.then != Then::Continue {
+            return self.end(key, connection, kept.is_empty());
+        }
+        if kept.is_empty() {
+            return self.wait_for_input(key, connection);
+        }
+        self.handle(key, connection, &kept)
+    }
+
+    /// Has all that a connection has brought handled, and sends the replies.
+    pub(super) fn handle(
+        &mut self,
+        key: Key,
+        connection: &mut Connection<H::Session>,
+        all: &[u8],
+    ) -> Fate {
+        let length = all.len();
         let mut at = 0;
         loop {
             self.reply.clear();
-            let (input, reply) = (&self.input[at..length], &mut self.reply);
+            let (input, reply) = (&all[at..], &mut self.reply);
             let session = &mut connection.session;
             let called = self
                 .handler
@@ -179,12 +173,19 @@ impl<H: Handler> Desk<H> {
             self.tally.requests += std::mem::take(&mut self.reply.answered);
             self.tally.refused += std::mem::take(&mut self.reply.refused);
             connection.then = step.then;
+            let acts = step.delay.is_some() || !self.reply.is_empty();
+            if step.taken == 0 && step.then == Then::Continue && acts {
+                // Given the same bytes again, it would do the same for ever.
+                self.tally.panics += 1;
+                return Fate::Ends;
+            }
             if let Some(delay) = step.delay {
-                connection.keep(&self.input[at..length]);
-                connection.park(&self.reply, 0);
+                connection.keep(&all[at..]);
+                self.park(connection, 0);
                 connection.state = State::Delayed;
-                self.timers.add(delay, key.number());
-                return self.watch(key, connection, Interest::Nothing);
+                connection.due = self.timers.add(delay, key.number());
+                let done = self.engine.expect_nothing(key, connection);
+                return self.stays(&done);
             }
             if self.reply.is_empty() {
                 if step.then != Then::Continue {
@@ -194,18 +195,16 @@ impl<H: Handler> Desk<H> {
             }
             let tail = self.reply.tail.as_deref().unwrap_or_default();
             let whole = self.reply.bytes.len() + tail.len();
-            let sent = match send(connection.fd(), &self.reply.bytes, tail, 0) {
+            let bytes = &self.reply.bytes;
+            let sent = match self.engine.send(connection.fd(), bytes, tail, 0) {
                 Ok(sent) => sent,
                 Err(error) if waits(&error) => 0,
-                Err(_) => {
-                    self.tally.resets += 1;
-                    return Fate::Ends;
-                }
+                Err(_) => return self.lost(),
             };
             self.tally.sent_bytes += sent as u64;
             if sent < whole {
-                connection.keep(&self.input[at..length]);
-                connection.park(&self.reply, sent);
+                connection.keep(&all[at..]);
+                self.park(connection, sent);
                 return self.wait_for_room(key, connection);
             }
             if step.then != Then::Continue {
@@ -219,7 +218,7 @@ impl<H: Handler> Desk<H> {
             self.tally.cut += 1;
             return Fate::Ends;
         }
-        connection.keep(&self.input[at..length]);
+        connection.keep(&all[at..]);
         self.wait_for_input(key, connection)
     }
 
@@ -231,41 +230,63 @@ impl<H: Handler> Desk<H> {
         connection.keep(&[]);
         connection.shut_down();
         connection.state = State::Lingering;
-        self.timers.add(LINGER, key.number());
-        self.watch(key, connection, Interest::Read)
+        connection.due = self.timers.add(LINGER, key.number());
+        if connection.ended {
+            return Fate::Ends;
+        }
+        let done = self.engine.expect_input(key, connection);
+        self.stays(&done)
     }
 
-    fn wait_for_room(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
-        connection.state = State::Sending;
-        self.watch(key, connection, Interest::Write)
+    /// Keeps what is written of replies, of which so many bytes have left.
+    fn park(&mut self, connection: &mut Connection<H::Session>, sent: usize) {
+        let mut unsent = self.spares.pop().unwrap_or_default();
+        unsent.fill(&self.reply, sent);
+        connection.unsent = Some(unsent);
     }
 
-    fn wait_for_input(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
-        connection.state = State::Reading;
-        self.watch(key, connection, Interest::Read)
+    /// Keeps the memory of replies that have left for others.
+    pub(super) fn spare(&mut self, mut unsent: Box<Unsent>) {
+        if self.spares.len() < MOST_SPARES && unsent.bytes.capacity() <= LARGEST_SPARE {
+            unsent.tail = None;
+            self.spares.push(unsent);
+        }
     }
 
-    fn watch(
+    pub(super) fn wait_for_room(
         &mut self,
         key: Key,
         connection: &mut Connection<H::Session>,
-        interest: Interest,
     ) -> Fate {
-        if connection.interest != interest {
-            let changed = self.epoll.change(connection.fd(), key.number(), interest);
-            // Only a lack of memory refuses this; without it the connection would hang.
-            if changed.is_err() {
-                self.tally.resets += 1;
-                return Fate::Ends;
-            }
-            connection.interest = interest;
+        connection.state = State::Sending;
+        let done = self.engine.send_later(key, connection);
+        self.stays(&done)
+    }
+
+    pub(super) fn wait_for_input(
+        &mut self,
+        key: Key,
+        connection: &mut Connection<H::Session>,
+    ) -> Fate {
+        connection.state = State::Reading;
+        if connection.ended {
+            return self.left(connection);
         }
-        Fate::Stays
+        let done = self.engine.expect_input(key, connection);
+        self.stays(&done)
+    }
+
+    /// A connection stays if it could be watched. Only a lack of memory refuses that; without it the connection would hang.
+    fn stays(&mut self, watched: &io::Result<()>) -> Fate {
+        match watched {
+            Ok(()) => Fate::Stays,
+            Err(_) => self.lost(),
+        }
     }
 }
 
 /// The call may be repeated later: nothing has failed.
-fn waits(error: &io::Error) -> bool {
+pub(super) fn waits(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted

@@ -6,39 +6,34 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
+use super::connection::{self, Connection, State, receive};
+use super::desk::{Desk, Fate, RECEIVE, waits};
+use super::engine::{Engine, Interest, LISTENER, STOP};
+use super::handler::{Handler, MOST_KEPT};
+use super::slab::Key;
+use super::worker::{BURST, Worker};
 use crate::config::BusyPoll;
 
 /// Most descriptors that one wait reports. A guess; 3 KiB of events.
 const MOST_EVENTS: u16 = 256;
 
-/// What a descriptor is watched for; errors always.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Interest {
-    Nothing,
-    Read,
-    Write,
-    /// Something to read, of which one of the epolls that watch it is told (`EPOLLEXCLUSIVE`, Linux 4.5).
-    ReadExclusively,
-}
-
-impl Interest {
-    fn bits(self) -> i32 {
-        match self {
-            Self::Nothing => 0,
-            Self::Read => libc::EPOLLIN,
-            Self::Write => libc::EPOLLOUT,
-            Self::ReadExclusively => libc::EPOLLIN | libc::EPOLLEXCLUSIVE,
-        }
+/// The bits of an interest.
+fn bits(interest: Interest) -> i32 {
+    match interest {
+        Interest::Nothing => 0,
+        Interest::Read => libc::EPOLLIN,
+        Interest::Write => libc::EPOLLOUT,
+        Interest::ReadExclusively => libc::EPOLLIN | libc::EPOLLEXCLUSIVE,
     }
 }
 
 /// What was reported of a descriptor.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
+struct Event {
     /// The number under which it is watched.
-    pub(super) number: u64,
+    number: u64,
     /// It has failed, or both sides have ended it.
-    pub(super) failed: bool,
+    failed: bool,
 }
 
 /// `struct epoll_params`, include/uapi/linux/eventpoll.h of Linux 6.9.
@@ -55,6 +50,10 @@ pub(super) struct Epoll {
     fd: OwnedFd,
     events: Vec<libc::epoll_event>,
     ready: usize,
+    /// How the listener is watched.
+    listening: Interest,
+    /// Room for one receive, and before it for what a connection has kept.
+    input: Box<[u8]>,
 }
 
 impl Epoll {
@@ -69,21 +68,46 @@ impl Epoll {
             fd: unsafe { OwnedFd::from_raw_fd(raw) },
             events: vec![libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS.into()],
             ready: 0,
+            listening: Interest::Read,
+            input: vec![0; MOST_KEPT + RECEIVE].into(),
         })
     }
 
+    /// Watches what wakes a worker, and its listener: exclusively, where others wait for it too and the kernel can.
+    pub(super) fn attend(
+        &mut self,
+        wake: &OwnedFd,
+        listener: &OwnedFd,
+        shared: bool,
+    ) -> io::Result<Interest> {
+        self.add(wake.as_raw_fd(), STOP, Interest::Read)?;
+        let listener = listener.as_raw_fd();
+        if shared {
+            let exclusively = Interest::ReadExclusively;
+            match self.add(listener, LISTENER, exclusively) {
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                done => {
+                    self.listening = exclusively;
+                    return done.map(|()| exclusively);
+                }
+            }
+        }
+        self.add(listener, LISTENER, Interest::Read)?;
+        Ok(Interest::Read)
+    }
+
     /// Reports `fd` as `number` from now on, until it is closed or removed.
-    pub(super) fn add(&self, fd: RawFd, number: u64, interest: Interest) -> io::Result<()> {
+    fn add(&self, fd: RawFd, number: u64, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, number, interest)
     }
 
     /// Changes what `fd` is watched for.
-    pub(super) fn change(&self, fd: RawFd, number: u64, interest: Interest) -> io::Result<()> {
+    fn change(&self, fd: RawFd, number: u64, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd, number, interest)
     }
 
     /// Watches `fd` no more.
-    pub(super) fn remove(&self, fd: RawFd) -> io::Result<()> {
+    fn remove(&self, fd: RawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::Nothing)
     }
 
@@ -95,7 +119,7 @@ impl Epoll {
         interest: Interest,
     ) -> io::Result<()> {
         let mut event = libc::epoll_event {
-            events: interest.bits() as u32,
+            events: bits(interest) as u32,
             u64: number,
         };
         // SAFETY: `event` is valid for the call.
@@ -106,7 +130,7 @@ impl Epoll {
     }
 
     /// Waits, no longer than `limit` where there is one, and returns how many events there are. An interrupted wait has none.
-    pub(super) fn wait(&mut self, limit: Option<Duration>) -> usize {
+    fn wait(&mut self, limit: Option<Duration>) -> usize {
         let fd = self.fd.as_raw_fd();
         let events = self.events.as_mut_ptr();
         let room = i32::from(MOST_EVENTS);
@@ -146,7 +170,7 @@ impl Epoll {
     }
 
     /// The `n`th event of the last wait.
-    pub(super) fn event(&self, n: usize) -> Event {
+    fn event(&self, n: usize) -> Event {
         debug_assert!(n < self.ready);
         let event = self.events[n];
         Event {
@@ -183,5 +207,139 @@ impl Epoll {
             prefer: parameters.prefer != 0,
             budget: parameters.budget,
         })
+    }
+}
+
+impl Epoll {
+    fn watch<S>(
+        &self,
+        key: Key,
+        connection: &mut Connection<S>,
+        interest: Interest,
+    ) -> io::Result<()> {
+        if connection.interest != interest {
+            self.change(connection.fd(), key.number(), interest)?;
+            connection.interest = interest;
+        }
+        Ok(())
+    }
+}
+
+impl Engine for Epoll {
+    fn listen(&mut self, listener: RawFd, on: bool) -> io::Result<()> {
+        if on {
+            self.add(listener, LISTENER, self.listening)
+        } else {
+            self.remove(listener)
+        }
+    }
+
+    fn heard(&mut self, wake: RawFd) {
+        // It stays readable, and would be reported all the time.
+        let _ = self.remove(wake);
+    }
+
+    fn begin<S>(&mut self, key: Key, connection: &mut Connection<S>) -> io::Result<()> {
+        self.add(connection.fd(), key.number(), Interest::Read)?;
+        connection.interest = Interest::Read;
+        Ok(())
+    }
+
+    fn expect_input<S>(&mut self, key: Key, connection: &mut Connection<S>) -> io::Result<()> {
+        self.watch(key, connection, Interest::Read)
+    }
+
+    fn expect_nothing<S>(&mut self, key: Key, connection: &mut Connection<S>) -> io::Result<()> {
+        self.watch(key, connection, Interest::Nothing)
+    }
+
+    fn send(
+        &mut self,
+        socket: RawFd,
+        first: &[u8],
+        second: &[u8],
+        skipped: usize,
+    ) -> io::Result<usize> {
+        connection::send(socket, first, second, skipped)
+    }
+
+    fn send_later<S>(&mut self, key: Key, connection: &mut Connection<S>) -> io::Result<()> {
+        self.watch(key, connection, Interest::Write)
+    }
+
+    fn forget<S>(&mut self, _key: Key, _connection: &mut Connection<S>) {
+        // A closed descriptor is not watched.
+    }
+
+    fn round<H: Handler>(worker: &mut Worker<H, Self>, limit: Option<Duration>) -> bool {
+        let ready = worker.desk.engine.wait(limit);
+        let mut stops = false;
+        for n in 0..ready {
+            let event = worker.desk.engine.event(n);
+            match event.number {
+                // One connection at a time from a shared listener, so that the other workers get theirs.
+                LISTENER => match worker.desk.engine.listening {
+                    Interest::ReadExclusively => worker.accept(1),
+                    _ => worker.accept(BURST),
+                },
+                STOP => stops = true,
+                number => {
+                    let key = Key::from_number(number);
+                    worker.with(key, |desk, connection| {
+                        desk.reported(key, connection, event.failed)
+                    });
+                }
+            }
+        }
+        stops
+    }
+
+    fn settle<H: Handler>(worker: &mut Worker<H, Self>) {
+        for key in worker.keys() {
+            worker.with(key, |desk, connection| {
+                desk.reported(key, connection, false)
+            });
+        }
+    }
+}
+
+impl<H: Handler> Desk<H, Epoll> {
+    /// Something is reported of a connection.
+    fn reported(
+        &mut self,
+        key: Key,
+        connection: &mut Connection<H::Session>,
+        failed: bool,
+    ) -> Fate {
+        match connection.state {
+            State::Reading => self.read(key, connection),
+            State::Sending => self.flush(key, connection),
+            State::Delayed if failed => self.lost(),
+            State::Delayed => Fate::Stays,
+            State::Lingering => match receive(connection.fd(), &mut self.engine.input) {
+                Ok(0) => Fate::Ends,
+                Ok(_) => Fate::Stays,
+                Err(error) if waits(&error) => Fate::Stays,
+                Err(_) => Fate::Ends,
+            },
+        }
+    }
+
+    /// Receives once, and has what is there handled.
+    fn read(&mut self, key: Key, connection: &mut Connection<H::Session>) -> Fate {
+        let kept = connection.kept.len();
+        let mut input = std::mem::take(&mut self.engine.input);
+        let fate = match receive(connection.fd(), &mut input[kept..]) {
+            Ok(0) => self.left(connection),
+            Ok(length) => {
+                self.tally.received_bytes += length as u64;
+                input[..kept].copy_from_slice(&connection.kept);
+                self.handle(key, connection, &input[..kept + length])
+            }
+            Err(error) if waits(&error) => Fate::Stays,
+            Err(_) => self.lost(),
+        };
+        self.engine.input = input;
+        fate
     }
 }

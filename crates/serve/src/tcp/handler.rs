@@ -27,7 +27,10 @@ pub trait Handler: Send {
 
     /// Takes bytes from the beginning of `input` and writes replies, as long as [`Reply::has_room`]. Bytes that are not taken are
     /// given again: when the replies are sent, or, where there are none, with the bytes that follow. Those may be [`MOST_KEPT`]; a
-    /// handler that waits with more loses its connection.
+    /// handler that waits with more loses its connection. So does one that replies or delays without taking anything, and would go
+    /// on: it would do the same for ever ([`WorkerCounters::panics`] counts it).
+    ///
+    /// [`WorkerCounters::panics`]: super::WorkerCounters::panics
     fn handle(&mut self, session: &mut Self::Session, input: &[u8], reply: &mut Reply) -> Step;
 
     /// No request of `session` is half read, given that every byte was taken.

@@ -12,8 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A worker is a plain thread with an epoll of its own. It accepts from a listener of its own (`reuseport`) or from the one
-//! that all share, and keeps what it accepted. A transaction costs three system calls: wait, receive, send.
+//! A worker is a plain thread with an epoll of its own, or an `io_uring` ([`Io`]). It accepts from a listener of its own (`reuseport`) or from the one
+//! that all share, and keeps what it accepted. A transaction costs three system calls: wait, receive, send; with
+//! `io_uring` a round of them costs one.
 //!
 //! A connection that is between two requests holds no buffer. A client that does not read its replies is not read
 //! from, so no connection holds more than what one receive brought, its replies, and one request that is not complete.
@@ -22,18 +23,20 @@ mod config;
 mod connection;
 mod counters;
 mod desk;
+mod engine;
 mod epoll;
 mod handler;
 mod listener;
 mod server;
 mod slab;
 mod timers;
+mod uring;
 mod worker;
 
 pub use crate::config::{BusyPoll, Pin, Steering};
 pub use crate::error::Error;
 pub use crate::read_back::ReadBack;
-pub use config::Config;
+pub use config::{Config, Io};
 pub use counters::{Counters, WorkerCounters};
 pub use handler::{Discard, Echo, Handler, MOST_KEPT, Reply, Step, Then};
 pub use server::Server;

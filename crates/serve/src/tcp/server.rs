@@ -4,18 +4,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
-use super::Config;
 use super::counters::{Counters, Published, WorkerCounters};
 use super::desk::Desk;
-use super::epoll::{Epoll, Interest};
+use super::engine::{Engine, Interest};
+use super::epoll::Epoll;
 use super::handler::Handler;
 use super::listener;
-use super::worker::{Worker, watch};
+use super::uring::Uring;
+use super::worker::Worker;
+use super::{Config, Io};
 use crate::affinity;
 use crate::config::{BusyPoll, Pin};
 use crate::error::{Error, Feature};
@@ -25,6 +27,7 @@ use crate::read_back::{Ledger, ReadBack};
 use crate::socket::{drops, local_addr};
 use crate::steer;
 use crate::stop::{self, Stop};
+use crate::uring;
 
 const BUSY_POLL: Feature = Feature {
     switch: "busy-poll",
@@ -98,7 +101,14 @@ impl Server {
         let factory: Factory<H> = Arc::new(factory);
         let (report, reports) = mpsc::channel();
         for (worker, &cpu) in cpus.iter().enumerate() {
-            let epoll = server.epoll(config, worker, &mut ledger)?;
+            let epoll = match config.io {
+                Io::Epoll => Some(server.epoll(config, worker, &mut ledger)?),
+                // It may be needed, and says nothing as long as it is not.
+                Io::Uring if config.fallback => {
+                    Some(server.epoll(config, worker, &mut Ledger::new(true))?)
+                }
+                Io::Uring => None,
+            };
             server
                 .spawn(config, worker, cpu, epoll, factory.clone(), report.clone())
                 .map_err(|answer| Error::Worker { worker, answer })?;
@@ -106,8 +116,12 @@ impl Server {
         drop(report);
         let mut reports: Vec<Report> = reports.iter().collect();
         reports.sort_by_key(|report| report.worker);
-        let pinned = reports.into_iter().map(|report| report.pinned);
+        let (pinned, rings): (Vec<_>, Vec<_>) = reports
+            .into_iter()
+            .map(|report| (report.pinned, report.ring))
+            .unzip();
         pins::enter(&cpus, pinned, &mut ledger)?;
+        enter_rings(rings, server.listeners.len() < config.workers, &mut ledger)?;
         server.read_backs = ledger.finish();
         Ok(server)
     }
@@ -162,20 +176,15 @@ impl Server {
     }
 
     /// What a worker waits with.
-    fn epoll(
-        &self,
-        config: &Config,
-        worker: usize,
-        ledger: &mut Ledger,
-    ) -> Result<(Epoll, Interest), Error> {
+    fn epoll(&self, config: &Config, worker: usize, ledger: &mut Ledger) -> Result<Epoll, Error> {
         let failed = |answer| Error::Worker { worker, answer };
-        let epoll = Epoll::new().map_err(failed)?;
+        let mut epoll = Epoll::new().map_err(failed)?;
         if let Some(poll) = config.busy_poll {
             busy_poll(&epoll, poll, ledger)?;
         }
         let shared = self.listeners.len() < config.workers;
         let listener = &self.listeners[worker % self.listeners.len()];
-        let listening = watch(&epoll, &self.wake, listener, shared).map_err(failed)?;
+        let listening = epoll.attend(&self.wake, listener, shared).map_err(failed)?;
         if listening == Interest::ReadExclusively {
             let actual = "EPOLLEXCLUSIVE accepted: a connection wakes one worker, which accepts one at a time";
             ledger.holds(EXCLUSIVE.switch, "shared", actual);
@@ -184,7 +193,7 @@ impl Server {
             let instead = "a connection wakes all workers";
             ledger.fall_back(EXCLUSIVE.switch, "shared", instead, missing)?;
         }
-        Ok((epoll, listening))
+        Ok(epoll)
     }
 
     fn spawn<H: Handler + 'static>(
@@ -192,24 +201,48 @@ impl Server {
         config: &Config,
         worker: usize,
         cpu: usize,
-        (epoll, listening): (Epoll, Interest),
+        epoll: Option<Epoll>,
         factory: Factory<H>,
         report: Sender<Report>,
     ) -> io::Result<()> {
-        let listener = self.listeners[worker % self.listeners.len()].clone();
-        let published = self.published[worker].clone();
-        let (stop, wake) = (self.stop.clone(), self.wake.clone());
-        let cpu = (config.pin != Pin::Free).then_some(cpu);
+        let seat = Seat {
+            listener: self.listeners[worker % self.listeners.len()].clone(),
+            published: self.published[worker].clone(),
+            stop: self.stop.clone(),
+            wake: self.wake.clone(),
+        };
+        let shared = self.listeners.len() < config.workers;
+        let (cpu, io) = ((config.pin != Pin::Free).then_some(cpu), config.io);
         let work = move || {
             let thread = affinity::thread_id();
+            let published = seat.published.clone();
             published.counters.born(thread);
             let pinned = cpu.map(pins::pin);
-            let desk = Desk::new(Guarded::new(factory, worker), epoll);
-            let mut serving = Worker::new(desk, listener, listening, published.clone(), stop, wake);
-            // Nobody listens when the server already gave up; then the stop is set too.
-            let _ = report.send(Report { worker, pinned });
-            drop(report);
-            serving.run();
+            // Made here because only the thread that makes a ring may submit to it.
+            let ring = (io == Io::Uring)
+                .then(|| Uring::new(&seat.wake, seat.listener.as_raw_fd(), shared));
+            let (ring, entry) = match ring {
+                None => (None, None),
+                Some(Ok(ring)) => {
+                    let entry = Ok(ring.describe());
+                    (Some(ring), Some(entry))
+                }
+                Some(Err(error)) => (None, Some(Err(error))),
+            };
+            let handler = Guarded::new(factory, worker);
+            let report = move || {
+                // Nobody listens when the server already gave up; then the stop is set too.
+                let _ = report.send(Report {
+                    worker,
+                    pinned,
+                    ring: entry,
+                });
+            };
+            match (ring, epoll) {
+                (Some(ring), _) => seat.serve(Desk::new(handler, ring), report),
+                (None, Some(epoll)) => seat.serve(Desk::new(handler, epoll), report),
+                (None, None) => report(),
+            }
             let cpu_ns = affinity::thread_cpu_ns(thread);
             published.counters.died(cpu_ns.unwrap_or(0));
         };
@@ -225,10 +258,61 @@ impl Drop for Server {
     }
 }
 
+/// What a worker has in common with the server.
+struct Seat {
+    listener: Arc<OwnedFd>,
+    published: Arc<Published>,
+    stop: Arc<Stop>,
+    wake: Arc<OwnedFd>,
+}
+
+impl Seat {
+    /// Serves until the stop; `ready` is called when nothing is left to be prepared.
+    fn serve<H: Handler, E: Engine>(self, desk: Desk<H, E>, ready: impl FnOnce()) {
+        let Self {
+            listener,
+            published,
+            stop,
+            wake,
+        } = self;
+        let mut worker = Worker::new(desk, listener, published, stop, wake);
+        ready();
+        worker.run();
+    }
+}
+
 /// How a worker's own switches went.
 struct Report {
     worker: usize,
     pinned: Option<io::Result<Vec<usize>>>,
+    ring: Option<Result<String, Error>>,
+}
+
+/// Enters what came of the rings, and fails on the first refusal where there is no fallback.
+fn enter_rings(
+    rings: Vec<Option<Result<String, Error>>>,
+    shared: bool,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
+    let mut last = None;
+    for ring in rings.into_iter().flatten() {
+        match ring {
+            Ok(description) => last = Some(description),
+            Err(error) => {
+                let (wanted, instead) = (Io::Uring.to_string(), Io::Epoll.to_string());
+                ledger.fall_back(uring::FEATURE.switch, wanted, &instead, error)?;
+            }
+        }
+    }
+    if let Some(description) = last {
+        ledger.holds(uring::FEATURE.switch, Io::Uring.to_string(), description);
+        if shared {
+            let actual =
+                "accepted by io_uring: a connection wakes one worker, which accepts one at a time";
+            ledger.holds(EXCLUSIVE.switch, "shared", actual);
+        }
+    }
+    Ok(())
 }
 
 fn busy_poll(epoll: &Epoll, poll: BusyPoll, ledger: &mut Ledger) -> Result<(), Error> {

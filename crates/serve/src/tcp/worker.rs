@@ -11,18 +11,13 @@ use crate::stop::Stop;
 use super::connection::Connection;
 use super::counters::Published;
 use super::desk::{Desk, Fate};
-use super::epoll::{Epoll, Interest};
+use super::engine::{Engine, LISTENER};
 use super::handler::Handler;
 use super::listener::accept;
 use super::slab::{Key, Slab};
 
-/// The number of the listener among the watched descriptors; no key of a connection is as high.
-const LISTENER: u64 = u64::MAX;
-/// The number of what wakes the worker for the stop.
-const STOP: u64 = u64::MAX - 1;
-
 /// Connections accepted from a listener of the worker's own before others have their turn. A guess.
-const BURST: usize = 64;
+pub(super) const BURST: usize = 64;
 
 /// How long a worker does not accept when no descriptor is left and none of its own connections ends. A guess: clients wait
 /// in the backlog meanwhile.
@@ -35,13 +30,11 @@ const MOST_QUEUED: usize = 1 << 16;
 const STOPPING: Duration = Duration::from_millis(50);
 
 /// A worker and its connections.
-pub(super) struct Worker<H: Handler> {
-    desk: Desk<H>,
+pub(super) struct Worker<H: Handler, E> {
+    pub(super) desk: Desk<H, E>,
     connections: Slab<Connection<H::Session>>,
     listener: Option<Arc<OwnedFd>>,
-    /// How the listener is watched.
-    listening: Interest,
-    /// The listener is not watched, for want of descriptors.
+    /// Nothing is accepted, for want of descriptors.
     paused: bool,
     published: Arc<Published>,
     stop: Arc<Stop>,
@@ -49,32 +42,11 @@ pub(super) struct Worker<H: Handler> {
     stopping: bool,
 }
 
-/// Watches what wakes a worker, and its listener: exclusively, where others wait for it too and the kernel can.
-pub(super) fn watch(
-    epoll: &Epoll,
-    wake: &OwnedFd,
-    listener: &OwnedFd,
-    shared: bool,
-) -> io::Result<Interest> {
-    epoll.add(wake.as_raw_fd(), STOP, Interest::Read)?;
-    let listener = listener.as_raw_fd();
-    if shared {
-        let exclusively = Interest::ReadExclusively;
-        match epoll.add(listener, LISTENER, exclusively) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
-            done => return done.map(|()| exclusively),
-        }
-    }
-    epoll.add(listener, LISTENER, Interest::Read)?;
-    Ok(Interest::Read)
-}
-
-impl<H: Handler> Worker<H> {
-    /// A worker whose listener is [`watch`]ed.
+impl<H: Handler, E: Engine> Worker<H, E> {
+    /// A worker whose engine attends to `listener` and `wake`.
     pub(super) fn new(
-        desk: Desk<H>,
+        desk: Desk<H, E>,
         listener: Arc<OwnedFd>,
-        listening: Interest,
         published: Arc<Published>,
         stop: Arc<Stop>,
         wake: Arc<OwnedFd>,
@@ -83,7 +55,6 @@ impl<H: Handler> Worker<H> {
             desk,
             connections: Slab::new(),
             listener: Some(listener),
-            listening,
             paused: false,
             published,
             stop,
@@ -95,40 +66,31 @@ impl<H: Handler> Worker<H> {
     /// Serves until the stop.
     pub(super) fn run(&mut self) {
         while !self.stopping || !(self.connections.is_empty() || self.stop.expired()) {
-            let mut limit = self.desk.timers.until_next();
-            if self.stopping {
-                limit = Some(limit.map_or(STOPPING, |limit| limit.min(STOPPING)));
-            }
-            let ready = self.desk.epoll.wait(limit);
-            let mut stops = false;
-            for n in 0..ready {
-                let event = self.desk.epoll.event(n);
-                match event.number {
-                    LISTENER => self.accept(self.burst()),
-                    STOP => stops = true,
-                    number => {
-                        let key = Key::from_number(number);
-                        self.with(key, |desk, connection| {
-                            desk.reported(key, connection, event.failed)
-                        });
-                    }
-                }
-            }
-            while let Some(number) = self.desk.timers.next_due() {
-                if number == LISTENER {
-                    self.resume();
-                } else {
-                    let key = Key::from_number(number);
-                    self.with(key, |desk, connection| desk.due(key, connection));
-                }
-            }
-            if stops && !self.stopping {
-                self.finish();
-            }
-            self.publish();
+            self.round();
         }
         for key in self.connections.keys() {
             self.close(key);
+        }
+        self.publish();
+    }
+
+    /// Waits until something happens, and does what follows.
+    fn round(&mut self) {
+        let mut limit = self.desk.timers.until_next();
+        if self.stopping {
+            limit = Some(limit.map_or(STOPPING, |limit| limit.min(STOPPING)));
+        }
+        let stops = E::round(self, limit);
+        while let Some(number) = self.desk.timers.next_due() {
+            if number == LISTENER {
+                self.resume();
+            } else {
+                let key = Key::from_number(number);
+                self.with(key, |desk, connection| desk.due(key, connection));
+            }
+        }
+        if stops && !self.stopping {
+            self.finish();
         }
         self.publish();
     }
@@ -138,11 +100,16 @@ impl<H: Handler> Worker<H> {
         self.published.add(&tally);
     }
 
+    /// The connections.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.connections.keys()
+    }
+
     /// Does something with a connection, if it is still there.
-    fn with(
+    pub(super) fn with(
         &mut self,
         key: Key,
-        work: impl FnOnce(&mut Desk<H>, &mut Connection<H::Session>) -> Fate,
+        work: impl FnOnce(&mut Desk<H, E>, &mut Connection<H::Session>) -> Fate,
     ) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
@@ -158,22 +125,14 @@ impl<H: Handler> Worker<H> {
 
     fn close(&mut self, key: Key) {
         if let Some(connection) = self.connections.remove(key) {
-            drop(connection);
-            self.desk.tally.closed += 1;
+            self.desk.close(key, connection);
             // It left a descriptor.
             self.resume();
         }
     }
 
-    /// One connection at a time from a shared listener, so that the other workers get theirs.
-    fn burst(&self) -> usize {
-        match self.listening {
-            Interest::ReadExclusively => 1,
-            _ => BURST,
-        }
-    }
-
-    fn accept(&mut self, most: usize) {
+    /// Accepts what waits at the listener, at most so many.
+    pub(super) fn accept(&mut self, most: usize) {
         let Some(listener) = &self.listener else {
             return;
         };
@@ -184,36 +143,45 @@ impl<H: Handler> Worker<H> {
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => return,
                     Some(libc::EINTR) => {}
-                    // It ended while it waited: accept(2).
-                    Some(libc::ECONNABORTED) => self.desk.tally.accept_errors += 1,
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
-                        self.desk.tally.out_of_descriptors += 1;
-                        return self.pause();
-                    }
-                    _ => {
-                        self.desk.tally.accept_errors += 1;
-                        return self.pause();
-                    }
+                    _ if self.not_accepted(&error) => {}
+                    _ => return,
                 },
             }
         }
     }
 
-    fn add(&mut self, socket: OwnedFd) {
+    /// Counts a connection that could not be accepted; whether another may be.
+    pub(super) fn not_accepted(&mut self, error: &io::Error) -> bool {
+        match error.raw_os_error() {
+            // It ended while it waited: accept(2).
+            Some(libc::ECONNABORTED) => {
+                self.desk.tally.accept_errors += 1;
+                return true;
+            }
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                self.desk.tally.out_of_descriptors += 1;
+            }
+            _ => self.desk.tally.accept_errors += 1,
+        }
+        self.pause();
+        false
+    }
+
+    /// A connection was accepted.
+    pub(super) fn add(&mut self, socket: OwnedFd) {
         let connection = Connection::new(socket);
         self.desk.tally.accepted += 1;
         if let Some(cpu) = socket::incoming_cpu(&connection.socket) {
             self.published.incoming_cpus.add(cpu, 1);
         }
-        let fd = connection.fd();
         let key = self.connections.insert(connection);
+        let engine = &mut self.desk.engine;
+        let begun = self
+            .connections
+            .get_mut(key)
+            .map(|connection| engine.begin(key, connection));
         // Refused without memory, or beyond fs.epoll.max_user_watches.
-        if self
-            .desk
-            .epoll
-            .add(fd, key.number(), Interest::Read)
-            .is_err()
-        {
+        if !matches!(begun, Some(Ok(()))) {
             self.desk.tally.accept_errors += 1;
             self.close(key);
         }
@@ -224,17 +192,17 @@ impl<H: Handler> Worker<H> {
         if let Some(listener) = &self.listener
             && !self.paused
         {
-            self.paused = self.desk.epoll.remove(listener.as_raw_fd()).is_ok();
+            let listener = listener.as_raw_fd();
+            self.paused = self.desk.engine.listen(listener, false).is_ok();
             self.desk.timers.add(PAUSE, LISTENER);
         }
     }
 
     fn resume(&mut self) {
         if let (Some(listener), true) = (&self.listener, self.paused) {
-            let fd = listener.as_raw_fd();
-            match self.desk.epoll.add(fd, LISTENER, self.listening) {
+            match self.desk.engine.listen(listener.as_raw_fd(), true) {
                 Ok(()) => self.paused = false,
-                Err(_) => self.desk.timers.add(PAUSE, LISTENER),
+                Err(_) => _ = self.desk.timers.add(PAUSE, LISTENER),
             }
         }
     }
@@ -242,20 +210,77 @@ impl<H: Handler> Worker<H> {
     /// The stop has come: takes what waits in the backlog, lets the listener go, answers what has arrived, and closes what is
     /// at rest.
     fn finish(&mut self) {
-        // It stays readable, and would be reported all the time.
-        let _ = self.desk.epoll.remove(self.wake.as_raw_fd());
-        self.accept(MOST_QUEUED);
-        if let Some(listener) = self.listener.take()
+        self.desk.engine.heard(self.wake.as_raw_fd());
+        if let Some(listener) = &self.listener
             && !self.paused
         {
             // Another descriptor of it may be open still, and would keep it watched.
-            let _ = self.desk.epoll.remove(listener.as_raw_fd());
+            let _ = self.desk.engine.listen(listener.as_raw_fd(), false);
         }
+        self.accept(MOST_QUEUED);
+        self.listener = None;
         self.stopping = true;
-        for key in self.connections.keys() {
-            self.with(key, |desk, connection| {
-                desk.reported(key, connection, false)
-            });
+        E::settle(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::super::epoll::Epoll;
+    use super::super::handler::{Reply, Step, Then};
+    use super::*;
+    use crate::guard::Guarded;
+    use crate::stop::eventfd;
+
+    /// Answers `a` at once, and everything else in an hour.
+    struct Late;
+
+    impl Handler for Late {
+        type Session = ();
+
+        fn handle(&mut self, (): &mut (), input: &[u8], reply: &mut Reply) -> Step {
+            reply.push(input);
+            Step {
+                taken: input.len(),
+                delay: (input != b"a").then_some(Duration::from_hours(1)),
+                then: Then::Continue,
+            }
         }
+    }
+
+    #[test]
+    fn a_delay_ends_with_its_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let target = listener.local_addr().unwrap();
+        let (listener, wake) = (
+            Arc::new(OwnedFd::from(listener)),
+            Arc::new(eventfd().unwrap()),
+        );
+        let mut epoll = Epoll::new().unwrap();
+        epoll.attend(&wake, &listener, false).unwrap();
+        let desk = Desk::new(Guarded::new(Arc::new(|_| Late), 0), epoll);
+        let published = Arc::new(Published::new(1));
+        let stop = Arc::new(Stop::default());
+        let mut worker = Worker::new(desk, listener, published, stop, wake);
+        let mut client = TcpStream::connect(target).unwrap();
+        client.write_all(b"a").unwrap();
+        client.set_nonblocking(true).unwrap();
+        while client.peek(&mut [0]).is_err() {
+            worker.round();
+        }
+        client.write_all(b"b").unwrap();
+        while worker.desk.timers.until_next().is_none() {
+            worker.round();
+        }
+        // With a reply unread, closing resets the connection.
+        drop(client);
+        while !worker.connections.is_empty() {
+            worker.round();
+        }
+        assert_eq!(worker.desk.timers.until_next(), None);
     }
 }

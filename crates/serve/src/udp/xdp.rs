@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use crate::af_xdp::Device;
 use crate::bpf::xdp_echo::{COUNTERS, Checksum, program};
-use crate::bpf::{self, MapKind, ProgramKind};
+use rungwise_bpf::{self as bpf, License, PerCpu, ProgramKind};
 
 use super::{XdpCounters, XdpDevice, XdpMode};
 use crate::error::{Error, Feature};
@@ -29,7 +29,7 @@ const NATIVE: Feature = Feature {
 /// An echo that is attached; dropping it detaches it.
 #[derive(Debug)]
 pub(super) struct Attached {
-    counters: OwnedFd,
+    counters: PerCpu<COUNTERS>,
     _link: OwnedFd,
 }
 
@@ -69,7 +69,7 @@ impl Attached {
     /// What the program counted so far; zero if the map cannot be read.
     pub(super) fn read(&self) -> XdpCounters {
         let mut counters = XdpCounters::default();
-        let values = bpf::per_cpu_values::<COUNTERS>(&self.counters, 0).unwrap_or_default();
+        let values = self.counters.values().unwrap_or_default();
         for (cpu, [echoed, bytes]) in values.into_iter().enumerate() {
             counters.echoed += echoed;
             counters.bytes += bytes;
@@ -94,9 +94,10 @@ fn attach(
     } else {
         Checksum::Keep
     };
-    let counters = bpf::create_map(MapKind::PerCpuArray, COUNTERS * 8, 1)?;
+    let counters = PerCpu::new()?;
     let program = bpf::load(
         ProgramKind::Xdp,
+        License::Apache,
         &program(listen, checksum, counters.as_fd()),
     )?;
     let link = bpf::attach_xdp(&program, device.index(), native)?;

@@ -65,7 +65,8 @@ fn workers_allocate_nothing_after_their_first_request() {
         }
     }
     on_a_queue();
-    on_connections();
+    on_connections(tcp::Io::Epoll);
+    on_connections(tcp::Io::Uring);
 }
 
 /// The same for a worker on a queue of `AF_XDP`; not a test of its own, since they share the counter.
@@ -85,7 +86,7 @@ fn on_a_queue() {
 }
 
 /// The same for requests over connections.
-fn on_connections() {
+fn on_connections(io: tcp::Io) {
     /// Bytes of a reply: a head of 67, and its body.
     const REPLY: usize = 1067;
     let fixed = Fixed::new(Answer {
@@ -94,7 +95,11 @@ fn on_connections() {
     });
     let fixed = CountedHttp(fixed.unwrap());
     let listen = "127.0.0.1:0".parse().unwrap();
-    let server = tcp::Server::start(&tcp::Config::new(listen), move |_| fixed.clone()).unwrap();
+    let config = tcp::Config {
+        io,
+        ..tcp::Config::new(listen)
+    };
+    let server = tcp::Server::start(&config, move |_| fixed.clone()).unwrap();
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     let limit = Some(std::time::Duration::from_secs(20));
     stream.set_read_timeout(limit).unwrap();
@@ -113,7 +118,11 @@ fn on_connections() {
         stream.read_exact(&mut replies[..length]).unwrap();
         assert!(replies[..length].starts_with(b"HTTP/1.1 200 OK") && replies[length - 1] == b'x');
     }
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "HTTP");
+    assert_eq!(
+        ALLOCATIONS.load(Ordering::Relaxed) - before,
+        0,
+        "HTTP, {io}"
+    );
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").unwrap();
     wait_until(|| ALLOCATIONS.load(Ordering::Relaxed) > before);
 }

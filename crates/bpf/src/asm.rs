@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 /// One instruction as the kernel reads it (`struct bpf_insn`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct Insn {
+pub struct Insn {
     code: u8,
     /// Destination in the low four bits, source in the high four.
     registers: u8,
@@ -19,7 +19,7 @@ pub(crate) struct Insn {
 /// A register. R0 returns, R1-R5 are arguments that a call destroys, R6 to R9 survive calls, R10 is the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Reg {
+pub enum Reg {
     R0 = 0,
     R1,
     R2,
@@ -28,13 +28,15 @@ pub(crate) enum Reg {
     R5,
     R6,
     R7,
+    R8,
+    R9,
     Frame = 10,
 }
 
 /// Width of a load or store.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub(crate) enum Width {
+pub enum Width {
     Word = 0x00,
     Half = 0x08,
     Byte = 0x10,
@@ -44,7 +46,7 @@ pub(crate) enum Width {
 /// When a jump is taken; comparisons are unsigned.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub(crate) enum If {
+pub enum If {
     Equal = 0x10,
     Greater = 0x20,
     AnyBit = 0x40,
@@ -54,7 +56,7 @@ pub(crate) enum If {
 
 /// A place in the program that jumps name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Label(usize);
+pub struct Label(usize);
 
 const ALU64: u8 = 0x07;
 const JMP: u8 = 0x05;
@@ -62,7 +64,7 @@ const FROM_REGISTER: u8 = 0x08;
 
 /// A program being written.
 #[derive(Debug, Default)]
-pub(crate) struct Program {
+pub struct Program {
     insns: Vec<Insn>,
     /// Instruction index of each label, once placed.
     labels: Vec<Option<usize>>,
@@ -71,78 +73,93 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn label(&mut self) -> Label {
+    pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    pub(crate) fn place(&mut self, label: Label) {
+    pub fn place(&mut self, label: Label) {
         self.labels[label.0] = Some(self.insns.len());
     }
 
     /// `to = from`
-    pub(crate) fn copy(&mut self, to: Reg, from: Reg) {
+    pub fn copy(&mut self, to: Reg, from: Reg) {
         self.push(ALU64 | 0xb0 | FROM_REGISTER, to, Some(from), 0, 0);
     }
 
     /// `to = value`
-    pub(crate) fn set(&mut self, to: Reg, value: i32) {
+    pub fn set(&mut self, to: Reg, value: i32) {
         self.push(ALU64 | 0xb0, to, None, 0, value);
     }
 
     /// `to += value`
-    pub(crate) fn add(&mut self, to: Reg, value: i32) {
+    pub fn add(&mut self, to: Reg, value: i32) {
         self.push(ALU64, to, None, 0, value);
     }
 
     /// `to += from`
-    pub(crate) fn add_register(&mut self, to: Reg, from: Reg) {
+    pub fn add_register(&mut self, to: Reg, from: Reg) {
         self.push(ALU64 | FROM_REGISTER, to, Some(from), 0, 0);
     }
 
+    /// `to -= from`
+    pub fn subtract_register(&mut self, to: Reg, from: Reg) {
+        self.push(ALU64 | 0x10 | FROM_REGISTER, to, Some(from), 0, 0);
+    }
+
+    /// `to >>= bits`, unsigned
+    pub fn shift_right(&mut self, to: Reg, bits: i32) {
+        self.push(ALU64 | 0x70, to, None, 0, bits);
+    }
+
+    /// `*(u64 *)(base + offset) += from`, whole for other CPUs
+    pub fn add_shared(&mut self, base: Reg, offset: i16, from: Reg) {
+        self.push(0xdb, base, Some(from), offset, 0);
+    }
+
     /// `to /= value`, unsigned; `value` is not zero.
-    pub(crate) fn divide(&mut self, to: Reg, value: i32) {
+    pub fn divide(&mut self, to: Reg, value: i32) {
         self.push(ALU64 | 0x30, to, None, 0, value);
     }
 
     /// `to *= value`
-    pub(crate) fn multiply(&mut self, to: Reg, value: i32) {
+    pub fn multiply(&mut self, to: Reg, value: i32) {
         self.push(ALU64 | 0x20, to, None, 0, value);
     }
 
     /// The low 16 bits of `to`, network order to host order, the rest zero.
-    pub(crate) fn half_from_network(&mut self, to: Reg) {
+    pub fn half_from_network(&mut self, to: Reg) {
         self.push(0xdc, to, None, 0, 16);
     }
 
     /// `to = *(base + offset)`
-    pub(crate) fn load(&mut self, width: Width, to: Reg, base: Reg, offset: i16) {
+    pub fn load(&mut self, width: Width, to: Reg, base: Reg, offset: i16) {
         self.push(0x61 | width as u8, to, Some(base), offset, 0);
     }
 
     /// `*(base + offset) = from`
-    pub(crate) fn store(&mut self, width: Width, base: Reg, offset: i16, from: Reg) {
+    pub fn store(&mut self, width: Width, base: Reg, offset: i16, from: Reg) {
         self.push(0x63 | width as u8, base, Some(from), offset, 0);
     }
 
     /// `*(base + offset) = value`
-    pub(crate) fn store_value(&mut self, width: Width, base: Reg, offset: i16, value: i32) {
+    pub fn store_value(&mut self, width: Width, base: Reg, offset: i16, value: i32) {
         self.push(0x62 | width as u8, base, None, offset, value);
     }
 
     /// Jumps to `label` if `left` stands so to `right`. Values are compared as 64 bits, `right` sign-extended.
-    pub(crate) fn jump_if(&mut self, left: Reg, condition: If, right: i32, label: Label) {
+    pub fn jump_if(&mut self, left: Reg, condition: If, right: i32, label: Label) {
         self.jumps.push((self.insns.len(), label));
         self.push(JMP | condition as u8, left, None, 0, right);
     }
 
     /// As [`Self::jump_if`] on the low 32 bits alone, for values with the top bit set.
-    pub(crate) fn jump_if_word(&mut self, left: Reg, condition: If, right: u32, label: Label) {
+    pub fn jump_if_word(&mut self, left: Reg, condition: If, right: u32, label: Label) {
         self.jumps.push((self.insns.len(), label));
         self.push(0x06 | condition as u8, left, None, 0, right.cast_signed());
     }
 
-    pub(crate) fn jump_if_register(&mut self, left: Reg, condition: If, right: Reg, label: Label) {
+    pub fn jump_if_register(&mut self, left: Reg, condition: If, right: Reg, label: Label) {
         self.jumps.push((self.insns.len(), label));
         self.push(
             JMP | condition as u8 | FROM_REGISTER,
@@ -153,26 +170,30 @@ impl Program {
         );
     }
 
-    pub(crate) fn jump(&mut self, label: Label) {
+    pub fn jump(&mut self, label: Label) {
         self.jumps.push((self.insns.len(), label));
         self.push(JMP, Reg::R0, None, 0, 0);
     }
 
     /// Calls a kernel helper by its number in `enum bpf_func_id`.
-    pub(crate) fn call(&mut self, helper: i32) {
+    pub fn call(&mut self, helper: i32) {
         self.push(JMP | 0x80, Reg::R0, None, 0, helper);
     }
 
-    pub(crate) fn exit(&mut self) {
+    pub fn exit(&mut self) {
         self.push(JMP | 0x90, Reg::R0, None, 0, 0);
     }
 
     /// `to = &map`, two slots wide; the kernel replaces the descriptor by the map's address at load.
-    pub(crate) fn load_map(&mut self, to: Reg, map: BorrowedFd<'_>) {
+    pub fn load_map(&mut self, to: Reg, map: BorrowedFd<'_>) {
         const PSEUDO_MAP_FD: u8 = 1;
+        self.load_of_map(to, PSEUDO_MAP_FD, map);
+    }
+
+    fn load_of_map(&mut self, to: Reg, what: u8, map: BorrowedFd<'_>) {
         self.insns.push(Insn {
             code: 0x18,
-            registers: to as u8 | PSEUDO_MAP_FD << 4,
+            registers: to as u8 | what << 4,
             offset: 0,
             immediate: map.as_raw_fd(),
         });
@@ -184,8 +205,14 @@ impl Program {
         });
     }
 
+    /// `to = &map[0]` of an array, two slots wide.
+    pub fn load_value(&mut self, to: Reg, map: BorrowedFd<'_>) {
+        const PSEUDO_MAP_VALUE: u8 = 2;
+        self.load_of_map(to, PSEUDO_MAP_VALUE, map);
+    }
+
     /// The finished program, every jump resolved.
-    pub(crate) fn finish(mut self) -> Vec<Insn> {
+    pub fn finish(mut self) -> Vec<Insn> {
         for (at, label) in self.jumps {
             let target = self.labels[label.0].expect("every label that is jumped to is placed");
             let distance = target.cast_signed() - at.cast_signed() - 1;
