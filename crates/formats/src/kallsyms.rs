@@ -91,6 +91,20 @@ impl Names {
     }
 }
 
+/// Functions that are known already, each by an address in it.
+impl FromIterator<(u64, String)> for Names {
+    fn from_iter<T: IntoIterator<Item = (u64, String)>>(functions: T) -> Self {
+        let known = |(address, name)| Wanted {
+            address,
+            found: Some((address, (Standing::Global, 0))),
+            name,
+        };
+        let mut wanted: Vec<Wanted> = functions.into_iter().map(known).collect();
+        wanted.sort_by_key(|one| one.address);
+        Self { wanted }
+    }
+}
+
 /// A list of symbols as it passes by.
 struct Reading<'n> {
     wanted: &'n mut [Wanted],

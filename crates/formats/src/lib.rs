@@ -34,4 +34,6 @@ pub mod stat;
 pub mod syscall;
 pub mod task;
 pub mod thread_allocation;
+pub mod tlab_totals;
 pub mod tracepoint;
+pub mod vm_log;

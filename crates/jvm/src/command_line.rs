@@ -214,6 +214,16 @@ const WITH_VALUE: &[&str] = &[
     "-d",
 ];
 
+/// The next word is its value.
+pub(crate) fn takes_value(word: &str) -> bool {
+    WITH_VALUE.contains(&word)
+}
+
+/// What begins with this word belongs to the application.
+pub(crate) fn ends_options(word: &str) -> bool {
+    matches!(word, "-jar" | "-m" | "--module" | "--source") || !word.starts_with(['-', '@'])
+}
+
 /// Variables that hold options, in the order in which they are put around the command line.
 const VARIABLES: [(&str, Origin); 3] = [
     ("JDK_JAVA_OPTIONS", Origin::LauncherOptions),
@@ -286,12 +296,10 @@ impl CommandLine {
                 }
                 continue;
             }
-            let ends = matches!(word.as_str(), "-jar" | "-m" | "--module" | "--source")
-                || !word.starts_with(['-', '@']);
-            if ends {
+            if ends_options(&word) {
                 break;
             }
-            if WITH_VALUE.contains(&word.as_str()) {
+            if takes_value(&word) {
                 let value = queue.pop_front().unwrap_or_default().0;
                 options.push(Given::new(format!("{word} {value}").trim_end(), origin));
             } else {
@@ -332,7 +340,7 @@ impl CommandLine {
         let mut more = Vec::new();
         while let Some(mut word) = given.pop_front() {
             if origin == Origin::LauncherOptions
-                && WITH_VALUE.contains(&word.as_str())
+                && takes_value(&word)
                 && let Some(value) = given.pop_front()
             {
                 word = format!("{word} {value}");
@@ -404,10 +412,7 @@ impl fmt::Display for CommandLine {
 fn quoted(written: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=@%+".contains(c);
     let head = written.split(' ').next().unwrap_or_default();
-    if let Some(value) = written
-        .strip_prefix(head)
-        .filter(|_| WITH_VALUE.contains(&head))
-    {
+    if let Some(value) = written.strip_prefix(head).filter(|_| takes_value(head)) {
         let value = value.trim_start();
         return if value.is_empty() {
             head.to_owned()

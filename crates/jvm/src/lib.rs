@@ -21,6 +21,7 @@
 
 mod between;
 mod command_line;
+pub mod edit;
 mod history;
 mod judge;
 mod machine;

@@ -1,5 +1,6 @@
 //! A thread dump as it was written, before analysis.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rungwise_model::threads::Form;
@@ -25,6 +26,42 @@ pub struct Dump {
     pub threads: Vec<Thread>,
     /// Deadlocks that the JVM itself reports.
     pub reported: Vec<Reported>,
+    /// Threads that the kernel knows and the dump lacks; see [`Dump::join`].
+    pub others: Vec<Task>,
+}
+
+/// What the kernel knows of a thread at the time of a dump.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Task {
+    /// Its number in the pid namespace of the JVM: `nid` of the dump.
+    pub native: u64,
+    /// Its name, 15 bytes at most.
+    pub name: String,
+    /// CPU time that it used, seconds.
+    pub cpu_s: f64,
+    /// The part of it in the kernel, seconds, in steps of 10 ms.
+    pub system_s: f64,
+    /// Time that it waited for a CPU, seconds; if the kernel counts it.
+    pub queued_s: Option<f64>,
+}
+
+impl Dump {
+    /// Adds what the kernel knew of the threads when the dump was taken, `at_s` on one clock for all dumps.
+    ///
+    /// A JVM that prints its own CPU times keeps them: they are of the very moment of the stack.
+    pub fn join(&mut self, at_s: f64, tasks: Vec<Task>) {
+        let mut tasks: BTreeMap<u64, Task> =
+            tasks.into_iter().map(|task| (task.native, task)).collect();
+        for thread in &mut self.threads {
+            thread.elapsed_s.get_or_insert(at_s);
+            if let Some(task) = thread.native.and_then(|native| tasks.remove(&native)) {
+                thread.cpu_s.get_or_insert(task.cpu_s);
+                thread.system_s = Some(task.system_s);
+                thread.queued_s = task.queued_s;
+            }
+        }
+        self.others = tasks.into_values().collect();
+    }
 }
 
 /// One thread.
@@ -44,8 +81,14 @@ pub struct Thread {
     pub state: Option<State>,
     /// CPU time that it used, in seconds; JDK 11 and later.
     pub cpu_s: Option<f64>,
-    /// Seconds since its start; JDK 11 and later.
+    /// Seconds since its start, JDK 11 and later; or since another moment that is the same in all dumps.
     pub elapsed_s: Option<f64>,
+    /// `nid`: its number in the kernel, in the pid namespace of the JVM.
+    pub native: Option<u64>,
+    /// CPU time in the kernel, seconds; see [`Dump::join`].
+    pub system_s: Option<f64>,
+    /// Time that it waited for a CPU, seconds; see [`Dump::join`].
+    pub queued_s: Option<f64>,
     /// Line of its name.
     pub line: u64,
     /// Its stack, innermost first, without the word `at`.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
 use rungwise_model::gc::Sample;
 use rungwise_model::keys;
-use rungwise_model::threads::{Carriers, Deadlock, Dump, Hot, Lock, SharedWait, Stuck};
+use rungwise_model::threads::{Carriers, Deadlock, Dump, FullPool, Hot, Lock, SharedWait, Stuck};
 
 use crate::frame;
 use crate::summary::{Summary, Unseen, business};
@@ -50,6 +50,8 @@ pub fn evidence(summary: &Summary) -> Evidence {
         of_jvm.starved();
         of_jvm.deadlocks(jvm);
         of_jvm.itself();
+        let full = summary.full_pools.iter().filter(|one| one.jvm == jvm);
+        of_jvm.full(full);
         let waits = summary.waits.iter().filter(|one| one.jvm == jvm);
         of_jvm.shared(jvm, &waits.collect::<Vec<_>>());
         let hot = summary.hot.iter().filter(|one| one.jvm == jvm);
@@ -169,6 +171,36 @@ impl OfJvm<'_> {
         }
     }
 
+    /// The pool most of whose threads wait for another process; one without a free thread first.
+    fn full<'f>(&mut self, pools: impl Iterator<Item = &'f FullPool>) {
+        let origin = Origin::new(whole(self.dumps), "");
+        let worst = pools.max_by(|a, b| {
+            let rank = |pool: &FullPool| pool.busy_share * pool.behind as f64;
+            rank(a).total_cmp(&rank(b))
+        });
+        let behind = worst.map_or(0, |pool| pool.behind);
+        self.number(
+            &keys::THREADS_FULL_POOL_BEHIND,
+            behind as f64,
+            origin.clone(),
+        );
+        let Some(pool) = worst else { return };
+        let at = pool.at.as_ref();
+        let at = at.map_or_else(String::new, |at| format!(" in {at}"));
+        let through = pool.through.as_ref();
+        let through = through.map_or_else(String::new, |way| format!(", {way}"));
+        // Of several threads.
+        let cause = pool.cause.replacen("waits", "wait", 1);
+        let words = format!(
+            "{}: {} of {} {cause}{at}{through}",
+            pool.name, pool.behind, pool.threads
+        );
+        self.text(&keys::THREADS_FULL_POOL, words, origin.clone());
+        let threads = pool.threads as f64;
+        self.number(&keys::THREADS_FULL_POOL_THREADS, threads, origin.clone());
+        self.number(&keys::THREADS_FULL_POOL_BUSY, pool.busy_share, origin);
+    }
+
     fn shared(&mut self, jvm: u64, waits: &[&SharedWait]) {
         let origin = Origin::new(place(self.last), "");
         self.number(&keys::THREADS_SHARED_WAITS, waits.len() as f64, origin);
@@ -245,7 +277,13 @@ impl OfJvm<'_> {
         let share = hottest.map_or(0.0, |one| one.cpu_share.unwrap_or(1.0));
         self.number(&keys::THREADS_HOT_SHARE, share, origin.clone());
         if let Some(hottest) = hottest {
-            self.text(&keys::THREADS_HOT, used(hottest), origin.clone());
+            let stands = if hottest.moves || hottest.dumps < 2 {
+                String::new()
+            } else {
+                format!(", with the same stack in all {} dumps", hottest.dumps)
+            };
+            let words = format!("{}{stands}", used(hottest));
+            self.text(&keys::THREADS_HOT, words, origin.clone());
         }
         if let Some(of_jvm) = hot.iter().find(|one| one.is_of_jvm) {
             let share = of_jvm.cpu_share.unwrap_or(0.0);

@@ -23,6 +23,27 @@ const MEANINGS: &[(&str, &str)] = &[
     ("org.postgresql.", "waits for the database"),
     ("oracle.jdbc.", "waits for the database"),
     ("com.microsoft.sqlserver.jdbc.", "waits for the database"),
+    ("org.mariadb.jdbc.", "waits for the database"),
+    (
+        "org.apache.dubbo.remoting.exchange.",
+        "waits for another service",
+    ),
+    (
+        "com.alibaba.dubbo.remoting.exchange.",
+        "waits for another service",
+    ),
+    (
+        "org.apache.dubbo.rpc.AsyncRpcResult.get",
+        "waits for another service",
+    ),
+    (
+        "io.grpc.stub.ClientCalls.blocking",
+        "waits for another service",
+    ),
+    ("org.apache.http.", "waits for another service"),
+    ("org.apache.hc.", "waits for another service"),
+    ("okhttp3.", "waits for another service"),
+    ("redis.clients.jedis.", "waits for another service"),
     ("java.lang.ClassLoader.loadClass", "loads classes"),
     ("java.lang.Thread.sleep", "sleeps"),
     ("java.net.SocketInputStream.", "reads from a socket"),
@@ -38,6 +59,14 @@ const MEANINGS: &[(&str, &str)] = &[
     ("sun.nio.ch.FileDispatcherImpl.write", "writes a file"),
     ("java.io.FileInputStream.read", "reads a file"),
 ];
+
+/// Whether a thread with this meaning waits for what another process does.
+pub(crate) fn is_downstream(meaning: &str) -> bool {
+    matches!(
+        meaning,
+        "waits for the database" | "waits for another service"
+    )
+}
 
 /// Whether the stack is in the midst of Java serialization, and not in a read on its behalf that waits for a socket.
 pub(crate) fn serializes(frames: &[Arc<str>]) -> bool {

@@ -215,7 +215,7 @@ fn what(graph: &Graph<'_>, group: &Group, members: &[usize]) -> String {
 }
 
 /// Threads that are past the place where these wait: in the same method, and not waiting for the same.
-fn past(graph: &Graph<'_>, members: &[usize], kind: Kind) -> Vec<usize> {
+pub(crate) fn past(graph: &Graph<'_>, members: &[usize], kind: Kind) -> Vec<usize> {
     // What completes a result runs elsewhere.
     if !matches!(kind, Kind::Semaphore | Kind::Lent(_)) {
         return Vec::new();

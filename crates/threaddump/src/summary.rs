@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rungwise_model::gc::Sample;
-use rungwise_model::threads::{self, Carriers, Deadlock, Doing, Hot, Lock, SharedWait, Stuck};
+use rungwise_model::threads::{
+    self, Carriers, Deadlock, Doing, FullPool, Hot, Lock, SharedWait, Stage, Stuck, ThreadTime,
+};
 
 use crate::activity::{self, Activity};
 use crate::dump::{Dump, Reported};
 use crate::graph::{Graph, Node, ids};
-use crate::{classes, course, frame, heat, pools, shared};
+use crate::stages::Stages;
+use crate::{classes, course, frame, full, heat, pools, shared, times};
 
 /// Dumps and their analysis.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +26,12 @@ pub struct Summary {
     pub hot: Vec<Hot>,
     /// Carriers of virtual threads, of each JVM that has some.
     pub carriers: Vec<Carriers>,
+    /// CPU use and waits of the threads of each JVM.
+    pub times: Vec<ThreadTime>,
+    /// Where threads were, by stages of the code.
+    pub stages: Vec<Stage>,
+    /// Pools without a free thread.
+    pub full_pools: Vec<FullPool>,
     /// What the reader should know.
     pub notes: Vec<String>,
     /// Of each JVM, in order: what its dumps leave unseen.
@@ -46,8 +55,13 @@ pub(crate) struct Unseen {
     pub(crate) virtual_threads: Option<&'static str>,
 }
 
-/// What these dumps say.
+/// What these dumps say, with stages as [`Stages::default`] names them.
 pub fn summary(dumps: Vec<Dump>) -> Summary {
+    summary_by(dumps, &Stages::default())
+}
+
+/// What these dumps say.
+pub fn summary_by(dumps: Vec<Dump>, names: &Stages) -> Summary {
     let mut dumps = course::ordered(dumps);
     for dump in &mut dumps {
         classes::resolve(dump);
@@ -75,6 +89,7 @@ pub fn summary(dumps: Vec<Dump>) -> Summary {
         .collect();
     let (mut stuck, mut waits, mut hot) = (Vec::new(), Vec::new(), Vec::new());
     let (mut carriers, mut unseen) = (Vec::new(), Vec::new());
+    let (mut times, mut stages, mut full_pools) = (Vec::new(), Vec::new(), Vec::new());
     for jvm in 1..=count {
         let all = of_jvm(jvm);
         for form in [true, false] {
@@ -87,6 +102,12 @@ pub fn summary(dumps: Vec<Dump>) -> Summary {
             stuck.extend(course::stuck(jvm, &of_form));
             if form {
                 hot.extend(heat::hot(jvm, &of_form));
+                times.extend(times::times(jvm, &of_form));
+            }
+            // A file beside printed dumps has the same platform threads once more.
+            if form || of_form.len() == all.len() {
+                stages.extend(names.shares(jvm, &of_form));
+                full_pools.extend(full::pools(jvm, &of_form));
             }
             let found = shared::waits(jvm, &of_form);
             // Both forms show platform threads; those of a file count where it alone has them.
@@ -108,9 +129,19 @@ pub fn summary(dumps: Vec<Dump>) -> Summary {
         waits,
         hot,
         carriers,
+        times,
+        stages,
+        full_pools,
         unseen,
         serializing: graphs.iter().map(serializing).collect(),
         dumps: told,
+    }
+}
+
+impl Summary {
+    /// Whether threads wait for a lock whose owner the dumps lack, and dumps with `-l` have.
+    pub fn lacks_owners(&self) -> bool {
+        self.unseen.iter().any(|of| of.ownerless > 0)
     }
 }
 

@@ -46,7 +46,7 @@ impl fmt::Display for Collector {
 }
 
 /// Switches by which a collector is chosen; `ParNew` and `ParallelOld` go with another one.
-const SWITCHES: [(&str, Collector); 9] = [
+pub(crate) const SWITCHES: [(&str, Collector); 9] = [
     ("UseConcMarkSweepGC", Collector::Cms),
     ("UseParNewGC", Collector::ParNew),
     ("UseSerialGC", Collector::Serial),

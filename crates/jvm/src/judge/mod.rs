@@ -21,6 +21,7 @@ use rungwise_model::check::{Finding, Lack, Line, Recommendation};
 use rungwise_model::evidence::Subject;
 
 pub use collector::Collector;
+pub(crate) use collector::SWITCHES as COLLECTOR_SWITCHES;
 pub use start::{Start, start};
 
 use crate::between;

@@ -65,6 +65,7 @@ pub(super) fn printed(text: &str) -> Option<(Thread, Option<State>)> {
             match key {
                 "id" => thread.id = number(value),
                 "tid" => thread.address = Some(value.into()),
+                "nid" => thread.native = number(value),
                 "cpu" => thread.cpu_s = value.strip_suffix("ms").and_then(seconds(1e-3)),
                 "elapsed" => thread.elapsed_s = value.strip_suffix('s').and_then(seconds(1.0)),
                 _ => {}
@@ -135,6 +136,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((&*thread.name, thread.id), ("http \"x\" 1", Some(73)));
+        assert_eq!(thread.native, Some(0x44));
         assert!((thread.cpu_s.unwrap() - 0.08139).abs() < 1e-9);
         assert_eq!(state, Some(State::Blocked));
         let old = r#""Timer-0" daemon prio=1 tid=0x0822 nid=0x2d53 in Object.wait() [0xa95fa000..0xa95fb0c0]"#;
