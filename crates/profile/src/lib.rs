@@ -9,6 +9,8 @@
 mod counter;
 mod error;
 mod fold;
+mod live;
+mod namer;
 mod perf;
 mod runs;
 mod sampler;
@@ -19,6 +21,7 @@ mod tracefs;
 
 pub use counter::Counter;
 pub use error::{Error, Result};
+pub use live::{Profiled, Profiler, What};
 pub use sampler::{Options, Sampler};
 pub use tlb::Tlb;
 

@@ -168,6 +168,15 @@ impl Ring {
     }
 }
 
+impl Ring {
+    /// Passes all records of the ring as they are: type, flags and bytes.
+    pub(crate) fn drain_raw(&mut self, mut see: impl FnMut(u32, u16, &[u8])) {
+        while let Some(record) = self.sampler.next_record() {
+            see(record.ty(), record.misc(), &record.to_contiguous());
+        }
+    }
+}
+
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
 

@@ -1,9 +1,11 @@
 //! The names of the kernel's functions.
 //!
-//! The kernel formats its 100,000 symbols for each reader, which costs more than a window of samples. The list is
-//! therefore read once, after the window, when the addresses are known; its beginning is read before the window to
-//! check that it contains names.
+//! They are looked up once, after the window, when the addresses are known. The kernel is asked for the function at each address
+//! ([`crate::namer`]); if it cannot be asked, all its functions are read from `/proc/kallsyms`. The kernel formats its 100,000
+//! symbols for each reader, which costs more than a window of samples. The beginning of that list is read before the
+//! window to check that it contains names.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufReader};
 
 use rungwise_formats::kallsyms::{self, Names, Unreadable};
@@ -11,6 +13,7 @@ use rungwise_host::live::Live;
 use rungwise_host::{Host, files};
 
 use crate::error::{Error, Result, sysctl};
+use crate::namer;
 
 const PATH: &str = "/proc/kallsyms";
 
@@ -28,12 +31,22 @@ pub(crate) fn check() -> Result<()> {
     judge(&Live, &beginning)
 }
 
-/// The functions at these addresses; nothing is read where there are none.
+/// The functions at these addresses; nothing is asked or read where there are none.
 pub(crate) fn names(addresses: impl IntoIterator<Item = u64>) -> Result<Names> {
-    let mut addresses = addresses.into_iter().peekable();
-    if addresses.peek().is_none() {
+    let addresses: BTreeSet<u64> = addresses.into_iter().collect();
+    if addresses.is_empty() {
         return Ok(Names::default());
     }
+    // Before Linux 5.14, or where bpf(2) is forbidden, the list has them as well.
+    if addresses.len() <= namer::MOST
+        && let Ok(names) = namer::functions(&addresses)
+    {
+        return Ok(names);
+    }
+    listed(addresses)
+}
+
+fn listed(addresses: BTreeSet<u64>) -> Result<Names> {
     let mut names = Names::of(addresses);
     let file = files::open(PATH.as_ref()).map_err(unreadable)?;
     names
@@ -81,6 +94,55 @@ mod tests {
     use rungwise_host::recorded::Recorded;
 
     use super::*;
+
+    #[test]
+    fn the_kernel_gives_the_names_that_its_list_gives() {
+        if let Err(why) = namer::functions(&BTreeSet::from([1])) {
+            rungwise_testkit::skipped(format_args!(
+                "the kernel names no function by bpf(2): {why}"
+            ));
+            return;
+        }
+        let list =
+            String::from_utf8(files::read_at_most(PATH.as_ref(), 64 << 20).unwrap()).unwrap();
+        let code: Vec<(u64, &str)> = list
+            .lines()
+            .filter_map(
+                |line| match *line.split_ascii_whitespace().collect::<Vec<_>>() {
+                    [address, "t" | "T", name] => {
+                        Some((u64::from_str_radix(address, 16).ok()?, name))
+                    }
+                    _ => None,
+                },
+            )
+            .collect();
+        let some: BTreeSet<u64> = code
+            .iter()
+            .step_by(97)
+            .map(|(address, _)| *address)
+            .collect();
+        let asked = namer::functions(&some).unwrap();
+        let read = listed(some.clone()).unwrap();
+        let mut other_names = 0;
+        for address in &some {
+            let name = asked.function(*address).unwrap();
+            let all: Vec<&str> = code
+                .iter()
+                .filter(|(at, _)| at == address)
+                .map(|(_, name)| *name)
+                .collect();
+            assert!(all.contains(&name), "{address:x}: {name}, not {all:?}");
+            other_names += usize::from(read.function(*address) != Some(name));
+        }
+        // Of several names for one address the two may take different ones.
+        assert!(
+            some.len() > 500 && other_names * 50 < some.len(),
+            "{other_names} of {}",
+            some.len()
+        );
+        let none = namer::functions(&BTreeSet::from([1])).unwrap();
+        assert_eq!(none.function(1), None);
+    }
 
     #[test]
     fn hidden_addresses_are_told_with_the_switch_that_hides_them() {
