@@ -27,6 +27,11 @@ pub(crate) fn read_ns(clock: clockid_t) -> Option<u64> {
     (failed == 0).then(|| time.tv_sec as u64 * SECOND + time.tv_nsec as u64)
 }
 
+/// Milliseconds since 1970, as users read clocks.
+pub(crate) fn wall_ms() -> u64 {
+    read_ns(libc::CLOCK_REALTIME).unwrap_or(0) / 1_000_000
+}
+
 /// Days since 1970-01-01 of a date of the Gregorian calendar (Hinnant, chrono-compatible low-level date algorithms).
 pub(crate) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 {

@@ -59,6 +59,16 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
+    /// HTTP/2 could not be established with the server.
+    #[error("cannot speak HTTP/2 with {target}: {why}; {remedy}")]
+    Http2 {
+        /// The target.
+        target: Target,
+        /// Why it failed.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
     /// The queues of a device are unavailable, or do not lead to the target.
     #[error("cannot {step} for {target} by AF_XDP on {device}: {error}; {remedy}")]
     AfXdp {

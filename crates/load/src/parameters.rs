@@ -306,6 +306,16 @@ pub trait Load: fmt::Debug + fmt::Display + Send + Sync {
         &[]
     }
 
+    /// When its users begin and how fast they ask follows from a plan, so that a warm-up would take its first requests away.
+    fn has_own_pace(&self) -> bool {
+        false
+    }
+
+    /// It comes to an end by itself, without a time or a count.
+    fn ends(&self) -> bool {
+        false
+    }
+
     /// Drives it for `length` and measures it; each second of the window goes to `each_second` soon after it has passed.
     fn run(
         &self,

@@ -50,7 +50,7 @@ impl Shared {
             stop: AtomicBool::new(false),
             budget: AtomicU64::new(match plan.stop {
                 Stop::Count(count) => count,
-                Stop::After(_) => 0,
+                Stop::After(_) | Stop::Finished { .. } => 0,
             }),
             progress: (0..plan.threads).map(|_| Progress::default()).collect(),
         }
@@ -216,10 +216,7 @@ pub(super) fn run<K: Kind>(
             clocks: Vec::new(),
             parts: BTreeMap::new(),
             seconds: Vec::new(),
-            whole_seconds: match plan.stop {
-                Stop::After(length) => length.as_secs(),
-                Stop::Count(_) => u64::MAX,
-            },
+            whole_seconds: (plan.stop.length()).map_or(u64::MAX, |length| length.as_secs()),
             done: 0,
             gone: false,
         };
@@ -353,10 +350,8 @@ impl Watch<'_> {
             }
         };
         let begin = start + self.plan.warmup.as_nanos() as u64;
-        let end = match self.plan.stop {
-            Stop::After(length) => begin + length.as_nanos() as u64,
-            Stop::Count(_) => u64::MAX,
-        };
+        let length = self.plan.stop.length();
+        let end = length.map_or(u64::MAX, |length| begin + length.as_nanos() as u64);
         let window = Window {
             begin,
             end,
@@ -402,7 +397,8 @@ impl Watch<'_> {
             self.check_interrupted(start)?;
             self.check_silence(start)?;
             let now = now_ns();
-            let over = deadline == u64::MAX && self.done >= self.plan.threads;
+            // Threads are done before the end of the window where their users have come to the end of a plan.
+            let over = self.done >= self.plan.threads;
             if self.gone || over || now >= deadline {
                 return Ok(());
             }
@@ -533,7 +529,8 @@ fn complete(
     let begin = edges.window.begin;
     let end = match plan.stop {
         Stop::After(_) => edges.window.end,
-        Stop::Count(_) => tally.last_reply.max(tally.last_send),
+        _ if edges.ended.at >= edges.window.end => edges.window.end,
+        Stop::Count(_) | Stop::Finished { .. } => tally.last_reply.max(tally.last_send),
     };
     // Nothing can be asked and answered within the resolution of the clock.
     let window_ns = end.saturating_sub(begin).max(1);

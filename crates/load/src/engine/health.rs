@@ -27,6 +27,8 @@ pub struct Surroundings {
     /// Idle share of the CPUs that client and server both run on; absent where they share none, or where it is unknown.
     /// Where none was idle the machine as a whole is the limit.
     pub shared_idle: Option<f64>,
+    /// Neither the rate nor a latency of the run is judged, so a generator that limits the rate spoils nothing.
+    pub untimed: bool,
 }
 
 impl Surroundings {
@@ -44,6 +46,7 @@ impl Surroundings {
             foreign_hidden: None,
             server_busy: Some(cpu.service_cpu_s / (cpu.seconds * server_cpus.max(1) as f64)),
             shared_idle: (shared_cpus > 0).then(|| (mean - unsure).max(0.0)),
+            untimed: false,
         }
     }
 
@@ -64,7 +67,7 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
                 .to_owned(),
         );
     }
-    if client.saturated {
+    if client.saturated && !around.untimed {
         let busy = percent(client.busy.unwrap_or(SATURATED));
         match around.server_busy {
             None => reasons.push(format!(
@@ -223,6 +226,11 @@ mod tests {
             around(Some(0.5), room),
             Some("server only 50 %"),
         );
+        let untimed = Surroundings {
+            untimed: true,
+            ..around(Some(0.5), room)
+        };
+        expect(completed(saturated), untimed, None);
     }
 
     #[test]
@@ -234,7 +242,7 @@ mod tests {
                 foreign_cpu: Some(0.01),
                 server_busy: Some(0.4),
                 shared_idle: Some(0.3),
-                foreign_hidden: None,
+                ..Surroundings::default()
             },
         );
         let client = &completed.measurement.client;

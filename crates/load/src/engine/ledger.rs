@@ -256,7 +256,7 @@ impl<'a> Ledger<'a> {
     /// How many of `wanted` requests of a closed loop may be sent at `now`.
     #[inline]
     pub(crate) fn claim(&self, wanted: usize, now: u64) -> usize {
-        if matches!(self.plan.stop, Stop::After(_)) || now < self.window.begin {
+        if !matches!(self.plan.stop, Stop::Count(_)) || now < self.window.begin {
             return wanted;
         }
         self.shared.claim(wanted)

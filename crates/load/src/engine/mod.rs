@@ -93,6 +93,22 @@ pub enum Stop {
     After(Duration),
     /// When exactly this many requests have been sent, and each has its reply or its timeout.
     Count(u64),
+    /// When every user of a plan has come to its end, or after this time; in a closed loop.
+    Finished {
+        /// The time.
+        at_most: Option<Duration>,
+    },
+}
+
+impl Stop {
+    /// The greatest length of the window, where one is known.
+    pub(crate) fn length(&self) -> Option<Duration> {
+        match self {
+            Self::After(length) => Some(*length),
+            Self::Count(_) => None,
+            Self::Finished { at_most } => *at_most,
+        }
+    }
 }
 
 /// An edge of the measured window.
@@ -278,16 +294,15 @@ impl Plan {
             let why = format!("the warm-up is {:?}; it must be at most a day", self.warmup);
             wrong(&[], why);
         }
-        match self.stop {
-            Stop::Count(0) => wrong(
-                &[],
-                "the count is 0; ask for at least one request".to_owned(),
-            ),
-            Stop::After(length) if length < Duration::from_millis(10) || length > 30 * day => {
-                let why = format!("the window is {length:?}; it must be 10 ms to 30 days");
-                wrong(&[], why);
-            }
-            _ => {}
+        if self.stop == Stop::Count(0) {
+            let why = "the count is 0; ask for at least one request";
+            wrong(&[], why.to_owned());
+        }
+        if let Some(length) = self.stop.length()
+            && (length < Duration::from_millis(10) || length > 30 * day)
+        {
+            let why = format!("the window is {length:?}; it must be 10 ms to 30 days");
+            wrong(&[], why);
         }
         found
     }

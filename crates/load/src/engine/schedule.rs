@@ -75,9 +75,10 @@ impl Schedule {
                 },
                 stop,
             ) => {
-                let length_s = match stop {
-                    Stop::After(length) => length.as_secs_f64(),
-                    Stop::Count(count) => 2.0 * *count as f64 / (from_per_s + to_per_s),
+                let length_s = match (stop, stop.length()) {
+                    (Stop::Count(count), _) => 2.0 * *count as f64 / (from_per_s + to_per_s),
+                    (_, Some(length)) => length.as_secs_f64(),
+                    (_, None) => f64::INFINITY,
                 };
                 Law {
                     from_per_s: from_per_s / burst_size,
@@ -91,8 +92,8 @@ impl Schedule {
             begin,
             end,
             count: match stop {
-                Stop::After(_) => u64::MAX,
                 Stop::Count(count) => *count,
+                Stop::After(_) | Stop::Finished { .. } => u64::MAX,
             },
             burst: burst as u64,
             thread: thread as u64,

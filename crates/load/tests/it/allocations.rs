@@ -15,6 +15,7 @@ use rungwise_testkit::Pair;
 
 use crate::af_xdp::{by_queues, echo_telling};
 use crate::http;
+use crate::http2_server;
 use crate::requests;
 use crate::server::{Server, reply, workload};
 
@@ -162,6 +163,32 @@ fn nor_do_ten_thousand_http_requests() {
         }
         let stop = Stop::Count(COUNT_OF_RUN);
         http::drive_with(&server, &words, stop, hooks).unwrap()
+    };
+    nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
+}
+
+#[test]
+fn nor_do_those_by_http2() {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let server = http2_server::serve(move |_, stream, peer| {
+        passed.pass();
+        peer.ok(stream)
+    });
+    let drive = |arrival, hooks: &Hooks<'_>| {
+        let mut words = vec!["--connections", "4", "--streams", "10", "--threads", "2"];
+        words.extend([
+            "--expect",
+            "body~ok",
+            "--body",
+            "text:${counter}",
+            "--cookies",
+        ]);
+        if let Arrival::Constant { .. } = arrival {
+            words.extend(["--rate", "40k/s"]);
+        }
+        let stop = Stop::Count(COUNT_OF_RUN);
+        http2_server::drive_with(&server, &words, stop, hooks).unwrap()
     };
     nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
 }

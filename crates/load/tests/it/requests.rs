@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args as _, FromArgMatches as _};
 use rungwise_load::Error;
@@ -17,9 +17,12 @@ use rungwise_load::parameters::{Driven as _, Length, Load, Site, Traffic as _};
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     /// The connection, in the order of their arrival.
-    connection: usize,
+    pub(crate) connection: usize,
     head: String,
-    body: String,
+    pub(crate) body: String,
+    /// When its connection was accepted, and when it was answered.
+    pub(crate) accepted: Instant,
+    pub(crate) at: Instant,
 }
 
 impl Seen {
@@ -31,7 +34,7 @@ impl Seen {
         self.line().split(' ').nth(1).unwrap()
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().skip(1);
         let mut headers = lines.filter_map(|line| line.split_once(": "));
         headers
@@ -67,13 +70,14 @@ impl Server {
         server
     }
 
-    fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 }
 
 fn serve(connection: usize, mut stream: TcpStream, seen: &Mutex<Vec<Seen>>, answers: &Answers) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let accepted = Instant::now();
     loop {
         let (mut head, mut length) = (String::new(), 0);
         loop {
@@ -97,6 +101,8 @@ fn serve(connection: usize, mut stream: TcpStream, seen: &Mutex<Vec<Seen>>, answ
             connection,
             head,
             body: String::from_utf8(body).unwrap(),
+            accepted,
+            at: Instant::now(),
         };
         let answer = answers(&one);
         seen.lock().unwrap().push(one);
@@ -148,10 +154,14 @@ fn sent(
     files: &[(&str, &str)],
     (number, seed): (u64, u64),
 ) -> Result<Completed, Error> {
-    let load = load(server, words, files)?;
+    run(&*load(server, words, files)?, Stop::Count(number), seed)
+}
+
+/// Drives a load until `stop`.
+pub(crate) fn run(load: &dyn Load, stop: Stop, seed: u64) -> Result<Completed, Error> {
     let length = Length {
         warmup: Duration::ZERO,
-        stop: Stop::Count(number),
+        stop,
         seed,
     };
     let hooks = Hooks {
@@ -537,7 +547,7 @@ fn a_pause_is_kept_and_is_no_latency() {
     for words in [&["--threads", "2"][..], &["--rate", "1000/s"]] {
         let server = Server::start(ok);
         let words = [words, &["--connections", "2", "--requests", "r.jsonl"]].concat();
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let completed = sent(&server, ("/", &words), &[("r.jsonl", list)], (12, 1)).unwrap();
         let m = &completed.measurement;
         assert_eq!(m.received, 12, "{:?}", m.errors);

@@ -15,7 +15,8 @@ use rungwise_model::load::Tls;
 use rungwise_testkit::{Authority, Issued};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion};
 
 use crate::http::{driven, errors, written};
 
@@ -43,18 +44,39 @@ fn serve(
     accepts: fn(u64) -> bool,
     behaviour: Behaviour,
 ) -> Server {
+    serve_to(false, versions, issue, accepts, behaviour)
+}
+
+/// The same to clients with a certificate of the server's own CA alone, where it `demands` one.
+fn serve_to(
+    demands: bool,
+    versions: &[&'static SupportedProtocolVersion],
+    issue: Issue,
+    accepts: fn(u64) -> bool,
+    behaviour: Behaviour,
+) -> Server {
     let authority = Authority::new();
     let issued = issue(&authority);
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let config = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions)
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            chain.map(Result::unwrap).collect(),
-            PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap(),
-        );
+        .unwrap();
+    let config = if demands {
+        let mut roots = RootCertStore::empty();
+        let ca = authority.certificate();
+        roots
+            .add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap())
+            .unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+        config.with_client_cert_verifier(verifier.build().unwrap())
+    } else {
+        config.with_no_client_auth()
+    };
+    let config = config.with_single_cert(
+        chain.map(Result::unwrap).collect(),
+        PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap(),
+    );
     let mut config = config.unwrap();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let config = Arc::new(config);
@@ -405,6 +427,52 @@ fn a_server_that_speaks_something_else_is_refused_before_the_load() {
             said.iter().all(|word| text.contains(word)),
             "{words:?}: {text}"
         );
+    }
+}
+
+#[test]
+fn a_server_that_wants_a_certificate_gets_it_or_the_cause_is_named() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for keepalive in [&[][..], &["--no-keepalive"]] {
+            let server = serve_to(true, &[version], good, always, ok);
+            let (own, foreign) = (
+                server.authority.issue_client(None),
+                Authority::new().issue_client(None),
+            );
+            let url = format!("https://localhost:{}/path", server.address.port());
+            let run = |words: &[&str]| {
+                let read = |file: &str| {
+                    let text = match file {
+                        "ca.pem" => server.authority.certificate(),
+                        "own.pem" => format!("{}{}", own.key, own.certificate),
+                        "foreign.pem" => format!("{}{}", foreign.certificate, foreign.key),
+                        _ => return Err(format!("there is no {file}")),
+                    };
+                    Ok(text.into_bytes())
+                };
+                let fixed = ["--connections", "2", "--cacert", "ca.pem"];
+                let words = [&fixed, words, keepalive].concat();
+                let stop = Stop::Count(50);
+                driven(&written(&url, &words), server.address.into(), &read, stop)
+            };
+            let measured = run(&["--cert", "own.pem"]).unwrap().measurement;
+            assert_eq!(measured.received, 50, "{version:?} {:?}", measured.errors);
+            for (words, said) in [
+                (&[][..], ["and none is sent", "--cert FILE"]),
+                (
+                    &["--cert", "foreign.pem"],
+                    [
+                        "does not accept the client certificate of foreign.pem",
+                        "CA",
+                    ],
+                ),
+            ] {
+                let error = run(words).unwrap_err().to_string();
+                let is_said = said.iter().all(|word| error.contains(word));
+                assert!(is_said, "{version:?} {words:?}: {error}");
+            }
+            assert_eq!(server.asked.load(Ordering::Relaxed), 50);
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) const WORKLOAD: super::Workload = super::Workload {
     summary: "Any load program that prints numbers: wrk, k6, JMeter, pgbench, redis-benchmark, a script.",
     doc: "\
 - **who**: the program of `command`, started for each run, in the client's namespace where there is one.
-- **messages, when, until**: up to the program. `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}` and `{output}` in \
+- **messages, when, until**: up to the program. `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}`, `{requests}` and `{output}` in \
     its arguments are replaced; with `{output}` its figures are read from that file, else from standard output.
 - **reported**: what `reader` finds in the output (rate, errors, quantiles of latency), and each `[workload.metrics.NAME]`, picked by a JSON \
 pointer or a regular expression. Its CPU time counts as the generator's.

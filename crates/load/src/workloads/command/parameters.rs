@@ -20,7 +20,7 @@ pub struct Parameters {
     /// Address and port of the service: `{server}:6379`, `127.0.0.1:80`. The service is ready once it accepts a connection there.
     pub target: String,
     /// Program and arguments, started for each run. No shell is involved. Placeholders: those of the service, and
-    /// `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}`, `{output}`.
+    /// `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}`, `{requests}`, `{output}`.
     pub command: Vec<String>,
     /// Format of its output: `wrk`, `k6`, `redis-benchmark`, ... Not needed if `metrics` names every number you want.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,6 +31,9 @@ pub struct Parameters {
     /// Value of `{rate}`, requests per second: `20k/s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// Value of `{requests}`, and how many the output must show: a run of fewer is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// Maximum time; after it the program is stopped and the run fails.
     #[serde(default = "within")]
     pub within: Time,
@@ -85,6 +88,10 @@ impl Traffic for Parameters {
             connections,
             (1, MOST_CONNECTIONS),
         ));
+        if self.requests == Some(0) {
+            let why = "must be more than 0";
+            found.push(Contradiction::of(&["requests"], why));
+        }
         let day = Duration::from_hours(24);
         if self.within.0.is_zero() || self.within.0 > day {
             let why = "must be more than 0 and at most 24h";

@@ -1,4 +1,4 @@
-//! A connection of the generator, and the request under way on it.
+//! A connection of the generator, which carries one request at a time, or by HTTP/2 as many as it has streams.
 
 use std::io::{self, IoSlice, Read as _};
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -9,7 +9,9 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::response::Response;
+use super::http2::frames::Reader;
+use super::http2::mux::{Mux, Then};
+use super::http2::{self, Broken, code};
 use super::tls::{Agreed, Failed, Session, Tls};
 use crate::clock::now_ns;
 
@@ -22,7 +24,7 @@ pub(super) struct Request {
     pub(super) sent: u64,
     /// When the first byte of its response came; 0 before.
     pub(super) first_byte: u64,
-    /// How many of its bytes the kernel has taken, or TLS to encrypt.
+    /// How many of its bytes the kernel has taken, or TLS to encrypt; by HTTP/2 how many of its body are in frames.
     pub(super) written: usize,
 }
 
@@ -38,11 +40,15 @@ pub(super) struct Connection {
     secure: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// TLS, once the kernel has established the connection.
     session: Option<Box<Session>>,
+    /// How long the handshake of TLS took, and what was agreed; known once it is over.
+    agreed: Option<(u64, Agreed)>,
+    /// HTTP/2 has begun on it.
+    begun: bool,
     /// A response has come on it since it was opened.
     pub(super) served: bool,
-    pub(super) request: Option<Request>,
-    pub(super) response: Response,
-    pub(super) search: Search,
+    /// Its streams, where it speaks HTTP/2, and what reads them; that is taken out while it reads.
+    pub(super) mux: Option<Box<Mux>>,
+    pub(super) reader: Option<Box<Reader>>,
 }
 
 /// How a connection was established.
@@ -125,18 +131,26 @@ impl Search {
     }
 }
 
+/// A frame belongs to a stream that it cannot belong to.
+pub(super) const NEVER_BEGAN: Broken = Broken {
+    code: code::PROTOCOL_ERROR,
+    why: "the server sends a frame of a stream that never began",
+};
+
 impl Connection {
-    pub(super) fn new(to_head: bool, tls: Option<&Tls>) -> Self {
+    /// `streams`: how many it may have at the same time, where it speaks HTTP/2.
+    pub(super) fn new(streams: Option<usize>, tls: Option<&Tls>) -> Self {
         Self {
             socket: None,
             opening: None,
             connected: 0,
             secure: tls.map(Tls::of_connection),
             session: None,
+            agreed: None,
+            begun: false,
             served: false,
-            request: None,
-            response: Response::new(to_head),
-            search: Search::default(),
+            mux: streams.map(|streams| Box::new(Mux::new(streams))),
+            reader: streams.map(|_| Box::new(Reader::new())),
         }
     }
 
@@ -167,6 +181,8 @@ impl Connection {
         }
         self.opening = Some(now);
         self.connected = 0;
+        self.agreed = None;
+        self.begun = false;
         self.served = false;
         Ok(self.socket.insert(socket).as_raw_fd())
     }
@@ -193,23 +209,106 @@ impl Connection {
                 self.session = Some(Box::new(Session::new(secure)?));
             }
         }
-        let mut tls = None;
-        if let Some(session) = &mut self.session {
-            let Some(agreed) = session.handshake(socket, wire, buffer)? else {
+        let mut early = 0;
+        if let Some(session) = &mut self.session
+            && self.agreed.is_none()
+        {
+            let Some((agreed, length)) = session.handshake(socket, wire, buffer)? else {
                 return Ok(None);
             };
-            tls = Some((now_ns() - self.connected, agreed));
+            self.agreed = Some((now_ns() - self.connected, agreed));
+            early = length;
+        }
+        if self.mux.is_none() && early > 0 {
+            return Err(Failed::Early.into());
+        }
+        if self.mux.is_some() && !self.settled(early, now, wire, buffer)? {
+            return Ok(None);
         }
         self.opening = None;
         Ok(Some(Established {
             connect: self.connected - began,
-            tls,
+            tls: self.agreed,
         }))
+    }
+
+    /// Begins HTTP/2 at `now`, with so many bytes in `buffer` that came already; true once the settings of the server have come.
+    fn settled(
+        &mut self,
+        early: usize,
+        now: u64,
+        wire: &mut [u8],
+        buffer: &mut [u8],
+    ) -> io::Result<bool> {
+        if !self.begun {
+            let refuses = self
+                .session
+                .as_ref()
+                .is_some_and(|session| !session.is_http2());
+            if refuses {
+                return Err(http2::Failed::NotNegotiated.into());
+            }
+            if let (Some(mux), Some(reader)) = (&mut self.mux, &mut self.reader) {
+                mux.begin();
+                reader.reset();
+            }
+            self.begun = true;
+        }
+        let lost = |error: io::Error| match error.kind() {
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof => http2::Failed::Closed.into(),
+            _ => error,
+        };
+        self.settle(&buffer[..early], now)?;
+        self.flush().map_err(lost)?;
+        loop {
+            let came = match self.read(wire, buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // Edge-triggered: what is not read now may never be reported.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                came => came.map_err(lost)?,
+            };
+            self.settle(&buffer[..came.length], now)?;
+            if came.ended {
+                return Err(http2::Failed::Closed.into());
+            }
+        }
+        self.flush().map_err(lost)?;
+        Ok(self.mux.as_ref().is_some_and(|mux| mux.is_ready))
+    }
+
+    /// Takes what the server says before any request.
+    fn settle(&mut self, bytes: &[u8], now: u64) -> Result<(), http2::Failed> {
+        let (Some(mux), Some(reader)) = (&mut self.mux, &mut self.reader) else {
+            return Ok(());
+        };
+        mux.heard = now;
+        let mut at = 0;
+        loop {
+            let frame = match reader.next(bytes, &mut at) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                Err(why) => {
+                    return Err(if reader.is_foreign() {
+                        http2::Failed::Other
+                    } else {
+                        http2::Failed::Broken(why)
+                    });
+                }
+            };
+            match mux.control(frame).map_err(http2::Failed::Broken)? {
+                Then::Nothing | Then::Resume => {}
+                Then::GoAway { code, .. } => return Err(http2::Failed::GoAway(code)),
+                Then::Stream => return Err(http2::Failed::Broken(NEVER_BEGAN)),
+            }
+        }
     }
 
     /// Why it is not established after all this time.
     pub(super) fn overdue(&self) -> io::Error {
         match &self.session {
+            _ if self.begun => http2::Failed::Silent.into(),
             Some(_) => Failed::Silent.into(),
             None => io::ErrorKind::TimedOut.into(),
         }
@@ -217,8 +316,8 @@ impl Connection {
 
     /// Hands what is left of the request to the kernel, as far as it takes it.
     #[inline]
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (Some(socket), Some(request)) = (&self.socket, &mut self.request) else {
+    pub(super) fn write(&mut self, request: &mut Request, bytes: &[u8]) -> io::Result<()> {
+        let Some(socket) = &self.socket else {
             return Ok(());
         };
         if let Some(session) = &mut self.session {
@@ -228,6 +327,30 @@ impl Connection {
         while request.written < bytes.len() {
             match send(socket, &[IoSlice::new(&bytes[request.written..])]) {
                 Ok(taken) => request.written += taken,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the frames that wait to the kernel, as far as it takes them.
+    #[inline]
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let (Some(socket), Some(mux)) = (&self.socket, &mut self.mux) else {
+            return Ok(());
+        };
+        if let Some(session) = &mut self.session {
+            if !mux.waiting().is_empty() || !session.is_flushed() {
+                let taken = session.write(socket, mux.waiting())?;
+                mux.wrote(taken);
+            }
+            return Ok(());
+        }
+        while !mux.waiting().is_empty() {
+            match send(socket, &[IoSlice::new(mux.waiting())]) {
+                Ok(taken) => mux.wrote(taken),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -264,7 +387,13 @@ impl Connection {
         })
     }
 
-    /// Closes it; the request under way stays.
+    /// It is established.
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        self.socket.is_some() && self.opening.is_none()
+    }
+
+    /// Closes it; the requests under way stay.
     pub(super) fn close(&mut self) {
         if let (Some(session), Some(socket)) = (&mut self.session, &self.socket) {
             session.close(socket);

@@ -1,5 +1,6 @@
 //! Tables of values for placeholders: CSV files whose first line names the columns.
 
+use super::lists::jmx::Data;
 use super::values::nearest;
 
 /// All tables of a load.
@@ -40,6 +41,14 @@ impl Tables {
             all.tables.push(table);
         }
         Ok(all)
+    }
+
+    /// The data sets of a test plan. Values beyond the last column of a row are left out, as JMeter does.
+    pub(super) fn of_plan(sets: &[Data]) -> Result<Self, String> {
+        let tables = sets.iter().map(Table::of_plan);
+        Ok(Self {
+            tables: tables.collect::<Result<_, _>>()?,
+        })
     }
 
     /// How many tables.
@@ -105,10 +114,70 @@ impl Tables {
     }
 }
 
+/// The values of the first line.
+pub(super) fn first_line(content: &[u8], delimiter: u8) -> Result<Vec<String>, String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .from_reader(without_mark(content));
+    let mut row = csv::ByteRecord::new();
+    match reader.read_byte_record(&mut row) {
+        Ok(true) => {
+            let cells = row.iter().map(String::from_utf8_lossy);
+            Ok(cells.map(|cell| cell.trim().to_owned()).collect())
+        }
+        Ok(false) => Err("it is empty; its first line must name the variables".to_owned()),
+        Err(error) => Err(format!("cannot read its first line as CSV: {error}")),
+    }
+}
+
+/// Spreadsheets begin a file with a byte order mark.
+fn without_mark(content: &[u8]) -> &[u8] {
+    content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content)
+}
+
 impl Table {
+    fn of_plan(data: &Data) -> Result<Self, String> {
+        let Data { file, columns, .. } = data;
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(data.delimiter)
+            .quoting(data.is_quoted)
+            .has_headers(data.has_header)
+            .flexible(true)
+            .from_reader(without_mark(&data.content));
+        let mut table = Self {
+            file: file.clone(),
+            columns: columns.clone(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        };
+        let mut row = csv::ByteRecord::new();
+        loop {
+            let more = reader.read_byte_record(&mut row);
+            if !more.map_err(|error| format!("cannot read {file} as CSV: {error}"))? {
+                break;
+            }
+            if row.len() < columns.len() {
+                let line = row.position().map_or(0, csv::Position::line);
+                return Err(format!(
+                    "line {line} of {file} has {} values for {} variables; complete it",
+                    row.len(),
+                    columns.len()
+                ));
+            }
+            for cell in row.iter().take(columns.len()) {
+                table.bytes.extend_from_slice(cell);
+                table.ends.push(table.bytes.len());
+            }
+        }
+        if table.ends.is_empty() {
+            return Err(format!("{file} has no rows; a data set needs one at least"));
+        }
+        Ok(table)
+    }
+
     fn parse(file: &str, content: &[u8]) -> Result<Self, String> {
-        // Spreadsheets begin a file with a byte order mark.
-        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+        let content = without_mark(content);
         let mut reader = csv::ReaderBuilder::new().from_reader(content);
         let wrong = |error: csv::Error| match error.kind() {
             csv::ErrorKind::UnequalLengths {

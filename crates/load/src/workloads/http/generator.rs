@@ -1,4 +1,5 @@
-//! One generator thread: it sends requests, waits for all of its connections together, and reads responses.
+//! One generator thread: it sends requests, waits for all of its connections together, and reads responses. What is another matter by
+//! HTTP/2 is in `multiplexed`.
 //!
 //! The clock is read once after each piece of a response and once before each request. Nothing here allocates per
 //! request, unless a response's head comes in pieces.
@@ -11,9 +12,12 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 
 use super::connection::{Connection, Established, Request};
-use super::requests::{Dealt, User};
+use super::http2;
+use super::lane::Lane;
+use super::requests::Dealt;
 use super::response::Progress;
 use super::tls::Failed;
+use super::user::{Stage, User};
 use super::{Counts, Workload};
 use crate::Error;
 use crate::clock::{SECOND, now_ns};
@@ -26,7 +30,7 @@ const BUFFER: usize = 64 * 1024;
 /// Bytes of TLS read at once: with an incomplete record of 16 KiB from before, they are no more than [`BUFFER`] when decrypted.
 const WIRE: usize = 32 * 1024;
 /// A connection is read at most this many times in a row, so a long body on one does not starve the others.
-const READS: usize = 16;
+pub(super) const READS: usize = 16;
 /// Connections that a thread opens at the same time before the load begins: fewer than any usual backlog.
 const AT_ONCE: usize = 64;
 /// How long such a connection may take at least: a lost SYN is repeated after one and three seconds.
@@ -39,7 +43,7 @@ const AGAIN_NS: u64 = 1_000_000;
 /// What is counted beside sent, received and lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-enum Failure {
+pub(super) enum Failure {
     /// No complete response in time.
     Timeout,
     /// The connection could not be established.
@@ -50,6 +54,8 @@ enum Failure {
     Closed,
     /// It was reset.
     Reset,
+    /// The other side gave up the stream of the request (HTTP/2).
+    StreamReset,
     /// What came is no response, or more than one.
     Malformed,
     /// The status is none that was expected.
@@ -62,12 +68,13 @@ enum Failure {
 }
 
 /// Names of [`Failure`] in reports, in their order.
-pub(super) const ERRORS: [&str; 11] = [
+pub(super) const ERRORS: [&str; 12] = [
     "timeout",
     "connect",
     "tls",
     "closed",
     "reset",
+    "stream_reset",
     "malformed",
     "status_3xx",
     "status_4xx",
@@ -77,25 +84,34 @@ pub(super) const ERRORS: [&str; 11] = [
 ];
 
 pub(crate) struct Generator<'a> {
-    workload: &'a Workload,
-    ledger: Ledger<'a>,
-    connections: Vec<Connection>,
-    /// Each has a connection, of the same number.
-    users: Vec<User>,
+    pub(super) workload: &'a Workload,
+    pub(super) ledger: Ledger<'a>,
+    pub(super) connections: Vec<Connection>,
+    /// Places for requests: those of a connection follow one another. By HTTP/1.1 each connection has one, of the same number.
+    pub(super) lanes: Vec<Lane>,
+    /// How many a connection has.
+    pub(super) streams: usize,
+    is_http2: bool,
     dealt: Arc<Dealt>,
     /// Room for a body.
     body: Vec<u8>,
-    /// Connections without a request, in an open loop.
+    /// Lanes without a request, in an open loop.
     idle: VecDeque<usize>,
-    /// When connections that pause go on, and which.
-    pauses: BinaryHeap<Reverse<(u64, usize)>>,
-    epoll: Epoll,
-    /// Find the texts that are expected in bodies, by the place of the request in the list.
-    finders: Vec<Option<Finder<'a>>>,
-    buffer: Vec<u8>,
+    /// When lanes that pause go on, and which.
+    pauses: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    pub(super) epoll: Epoll,
+    /// Users who have not ended.
+    users_left: usize,
+    /// Find the texts that matter in bodies, by the place of the request in the list.
+    pub(super) finders: Vec<Vec<Finder<'a>>>,
+    pub(super) buffer: Vec<u8>,
     /// What TLS brings before it is decrypted; empty without TLS.
-    wire: Vec<u8>,
-    counts: Counts,
+    pub(super) wire: Vec<u8>,
+    pub(super) counts: Counts,
+    /// Connections with frames to be sent.
+    pub(super) waiting: Vec<usize>,
+    /// Room for lanes whose connection has ended.
+    pub(super) severed: Vec<usize>,
     /// A due request found no free connection, and the backlog has not been worked off since.
     starved: bool,
 }
@@ -109,8 +125,16 @@ impl<'a> Generator<'a> {
     ) -> Result<Self, Error> {
         let thread = ledger.thread();
         let number = workload.share(thread);
-        let numbers = workload.first(thread)..;
-        let users = numbers.take(number);
+        let messages = workload.requests.messages();
+        let streams = workload.http2.unwrap_or(1);
+        let lanes = number * streams;
+        let lane = |at: usize| {
+            let (connection, stream) = (at / streams, at % streams);
+            // One after the other over all threads, so that each has its part of every group.
+            let user = (thread + connection * workload.threads) * streams + stream;
+            let user = User::new(&workload.requests, &dealt, workload.seed, user);
+            Lane::new(connection, user, &workload.requests)
+        };
         let epoll = Epoll::new(number).map_err(|error| Error::Thread {
             thread,
             step: "watch the connections",
@@ -121,18 +145,19 @@ impl<'a> Generator<'a> {
             workload,
             ledger,
             connections: (0..number)
-                .map(|_| Connection::new(false, workload.route.tls.as_ref()))
+                .map(|_| Connection::new(workload.http2, workload.route.tls.as_ref()))
                 .collect(),
-            users: users
-                .map(|one| User::new(&workload.requests, &dealt, workload.seed, one))
-                .collect(),
+            lanes: (0..lanes).map(lane).collect(),
+            streams,
+            is_http2: workload.http2.is_some(),
             dealt,
             body: Vec::new(),
-            idle: VecDeque::with_capacity(number),
-            pauses: BinaryHeap::with_capacity(number),
+            idle: VecDeque::with_capacity(lanes),
+            pauses: BinaryHeap::with_capacity(lanes),
             epoll,
-            finders: (workload.requests.messages().iter())
-                .map(|message| message.expect.body.as_ref().map(Finder::new))
+            users_left: lanes,
+            finders: (messages.iter())
+                .map(|message| (message.texts.iter().map(|(text, _)| Finder::new(text))).collect())
                 .collect(),
             buffer: vec![0; BUFFER],
             wire: vec![
@@ -144,13 +169,12 @@ impl<'a> Generator<'a> {
                 }
             ],
             counts: Counts::new(workload.requests.names()),
+            waiting: Vec::with_capacity(number),
+            severed: Vec::with_capacity(streams),
             starved: false,
         };
-        if workload.requests.keep_cookies() {
-            let connections = this.connections.iter_mut();
-            connections.for_each(|one| one.response.keep_cookies());
-        }
-        if workload.keepalive {
+        // Users of a plan connect when they begin.
+        if workload.keepalive && !workload.is_plan {
             this.connect(number)?;
         } else if thread == 0 && workload.is_tried() {
             this.connect(1)?;
@@ -194,6 +218,7 @@ impl<'a> Generator<'a> {
             for n in 0..ready {
                 let at = self.epoll.ready(n);
                 if let Some(established) = self.established(at, now_ns()).map_err(refuse)? {
+                    self.has_streams(at).map_err(refuse)?;
                     self.counts.time(&established);
                     waiting -= 1;
                 }
@@ -214,8 +239,18 @@ impl<'a> Generator<'a> {
         Ok(())
     }
 
+    /// The server of a connection allows as many streams as are asked for.
+    fn has_streams(&self, at: usize) -> io::Result<()> {
+        match &self.connections[at].mux {
+            Some(mux) if (mux.allowed as usize) < self.streams => {
+                Err(http2::Failed::Streams(mux.allowed).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Notes whether a connection that is being opened is established at `now`, and how that went.
-    fn established(&mut self, at: usize, now: u64) -> io::Result<Option<Established>> {
+    pub(super) fn established(&mut self, at: usize, now: u64) -> io::Result<Option<Established>> {
         let connection = &mut self.connections[at];
         let established = connection.establish(now, &mut self.wire, &mut self.buffer)?;
         if let Some(established) = &established {
@@ -225,7 +260,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Begins to establish a connection.
-    fn open(&mut self, at: usize, now: u64) -> io::Result<()> {
+    pub(super) fn open(&mut self, at: usize, now: u64) -> io::Result<()> {
         let connection = &mut self.connections[at];
         let socket = connection.open(&self.workload.route.address, now)?;
         let watched = self.epoll.watch(socket, at, Interest::Stream);
@@ -237,8 +272,9 @@ impl<'a> Generator<'a> {
 
     fn drive(&mut self, start: u64, window: Window) {
         self.ledger.begin(start, window, 1);
-        for at in 0..self.connections.len() {
-            self.go_on(at, start);
+        for at in 0..self.lanes.len() {
+            let begins = self.lanes[at].user.begins(&self.workload.requests, start);
+            self.pause(at, begins);
         }
         loop {
             let now = now_ns();
@@ -250,6 +286,7 @@ impl<'a> Generator<'a> {
             if self.ledger.schedule.is_some() && self.ledger.sending {
                 progressed = self.send_due(now);
             }
+            self.flush_all();
             if !self.ledger.sending && self.ledger.open == 0 {
                 break;
             }
@@ -276,7 +313,12 @@ impl<'a> Generator<'a> {
         let ready = self.epoll.wait(ns);
         for n in 0..ready {
             let (at, has_ended) = (self.epoll.ready(n), self.epoll.has_ended(n));
-            self.serve_one(at, has_ended);
+            if self.is_http2 {
+                self.serve_streams(at, has_ended);
+                self.flush_all();
+            } else {
+                self.serve_one(at, has_ended);
+            }
         }
         ready
     }
@@ -284,28 +326,32 @@ impl<'a> Generator<'a> {
     /// What is not needed per request. True if the thread must leave.
     fn tick(&mut self, now: u64) -> bool {
         let due = self.ledger.tick(now);
-        for at in 0..self.connections.len() {
-            let request = self.connections[at].request;
-            if request.is_some_and(|request| request.sent <= due.sent_by) {
+        for at in 0..self.lanes.len() {
+            let request = self.lanes[at].request;
+            if request.is_none_or(|request| request.sent > due.sent_by) {
+                continue;
+            }
+            if self.is_http2 {
+                self.expire(at, now);
+            } else {
                 self.fail(at, Failure::Timeout, now);
             }
         }
         if !due.over && self.ledger.schedule.is_none() && self.ledger.sending {
-            // Connections that a failure or the very beginning has left without a request.
-            for at in 0..self.connections.len() {
-                if self.connections[at].request.is_none() {
-                    self.refill(at, now);
+            // Lanes that a failure has left without a request, or the turn of another load.
+            for at in 0..self.lanes.len() {
+                if self.lanes[at].request.is_none() {
+                    self.go_on(at, now);
                 }
             }
         }
         due.over
     }
 
-    /// Sends the next request of a closed loop on a connection that was free from `now` on.
+    /// Sends the next request of a closed loop on a lane that was free from `now` on.
     #[inline]
     fn refill(&mut self, at: usize, now: u64) {
-        let pauses = self.users[at].pauses;
-        if !self.ledger.sending || pauses || self.ledger.rest(now).is_some() {
+        if !self.ledger.sending || self.ledger.rest(now).is_some() {
             return;
         }
         if now >= self.ledger.window.end || self.ledger.claim(1, now) == 0 {
@@ -316,25 +362,32 @@ impl<'a> Generator<'a> {
         self.send(at, now, now_ns());
     }
 
-    /// Makes the next request of a connection.
+    /// Makes the next request of a lane.
     #[inline]
     fn prepare(&mut self, at: usize, now: u64) {
-        self.users[at].next(&self.workload.requests, &self.dealt, &mut self.body, now);
+        let user = &mut self.lanes[at].user;
+        user.make(&self.workload.requests, &self.dealt, &mut self.body, now);
     }
 
     /// Hands what is left of its request to the kernel.
     #[inline]
     fn write(&mut self, at: usize) -> io::Result<()> {
-        let bytes = self.users[at].bytes(&self.workload.requests);
-        self.connections[at].write(bytes)
+        let Lane { user, request, .. } = &mut self.lanes[at];
+        match request {
+            Some(request) => {
+                let bytes = user.bytes(&self.workload.requests);
+                self.connections[at].write(request, bytes)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Sends what the schedule says is due, as far as connections are free. Returns whether anything left.
     fn send_due(&mut self, start: u64) -> bool {
         let mut now = start;
         let mut progressed = false;
-        // Each connection once: where none can be opened, timeouts and flags must still be looked at.
-        for _ in 0..self.connections.len() {
+        // Each lane once: where no connection can be opened, timeouts and flags must still be looked at.
+        for _ in 0..self.lanes.len() {
             let due = self.ledger.due();
             let Some((due, _)) = due.filter(|_| now < self.ledger.window.end) else {
                 self.ledger.end_sending(now);
@@ -358,20 +411,22 @@ impl<'a> Generator<'a> {
         progressed
     }
 
-    /// Begins a request on a connection without one.
+    /// Begins a request on a lane without one.
     #[inline]
     fn send(&mut self, at: usize, intended: u64, sent: u64) {
         self.ledger.sent([intended].into_iter(), sent);
-        let connection = &mut self.connections[at];
-        connection.request = Some(Request {
+        let lane = &mut self.lanes[at];
+        lane.request = Some(Request {
             intended,
             sent,
             first_byte: 0,
             written: 0,
         });
-        let message = self.users[at].message(&self.workload.requests);
-        connection.response.reset(message.to_head);
-        connection.search.reset();
+        lane.expect_response(&self.workload.requests);
+        if self.is_http2 {
+            return self.begin_stream(at, sent);
+        }
+        let connection = &self.connections[at];
         if connection.opening.is_some() {
             return;
         }
@@ -415,7 +470,7 @@ impl<'a> Generator<'a> {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock && !is_broken => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) if self.connections[at].request.is_none() => {
+                Err(_) if self.lanes[at].request.is_none() => {
                     return self.lost_idle(at, now_ns());
                 }
                 Err(error) => return self.broken(at, &error, now_ns()),
@@ -432,19 +487,18 @@ impl<'a> Generator<'a> {
     fn absorb(&mut self, at: usize, length: usize, has_ended: bool) -> bool {
         let now = now_ns();
         let Self {
-            connections,
+            lanes,
             buffer,
             finders,
-            users,
             counts,
             ledger,
             ..
         } = self;
-        let connection = &mut connections[at];
+        let lane = &mut lanes[at];
         if ledger.window.has(now) {
             counts.bytes += length as u64;
         }
-        let Some(request) = &mut connection.request else {
+        let Some(request) = &mut lane.request else {
             // Data on an idle connection, such as a 408 before the server closes it.
             self.lost_idle(at, now);
             return false;
@@ -452,10 +506,10 @@ impl<'a> Generator<'a> {
         if request.first_byte == 0 {
             request.first_byte = now;
         }
-        let search = &mut connection.search;
-        let finder = &finders[users[at].at()];
-        let progress = connection.response.feed(&buffer[..length], &mut |piece| {
-            if let Some(finder) = finder {
+        let searches = &mut lane.searches;
+        let finders = &finders[lane.user.at()];
+        let progress = lane.response.feed(&buffer[..length], &mut |piece| {
+            for (search, finder) in searches.iter_mut().zip(finders) {
                 search.take(finder, piece);
             }
         });
@@ -473,10 +527,10 @@ impl<'a> Generator<'a> {
     /// The connection has ended.
     #[cold]
     fn ended(&mut self, at: usize, now: u64) {
-        let connection = &mut self.connections[at];
-        if connection.request.is_some() && connection.response.ends() {
+        let lane = &mut self.lanes[at];
+        if lane.request.is_some() && lane.response.ends() {
             self.complete(at, true, now);
-        } else if connection.request.is_some() {
+        } else if lane.request.is_some() {
             self.fail(at, Failure::Closed, now);
         } else {
             self.lost_idle(at, now);
@@ -486,22 +540,39 @@ impl<'a> Generator<'a> {
     /// A response is complete; `has_ended`: nothing more will come on its connection. False if that was closed.
     #[inline]
     fn complete(&mut self, at: usize, has_ended: bool, now: u64) -> bool {
-        let connection = &mut self.connections[at];
-        let Some(request) = connection.request.take() else {
+        let lane = &self.lanes[at];
+        let Some(request) = &lane.request else {
             return true;
         };
+        let connection = &mut self.connections[at];
         connection.served = true;
-        self.users[at].keep(&connection.response, now);
-        let status = connection.response.status();
         // What is left of a request would be taken for the next one.
-        let length = self.users[at].bytes(&self.workload.requests).len();
+        let length = lane.user.bytes(&self.workload.requests).len();
         let is_sent = connection.has_sent(request.written, length);
         let keeps = self.workload.keepalive
+            && !lane.user.message(&self.workload.requests).closes
             && !has_ended
             && is_sent
-            && connection.response.keeps_connection();
-        let message = self.users[at].message(&self.workload.requests);
-        let (least, most) = message.expect.status;
+            && lane.response.keeps_connection();
+        self.finish(at, now);
+        if !keeps {
+            self.connections[at].close();
+        }
+        self.free(at, now);
+        keeps
+    }
+
+    /// Counts the response of a lane, which is complete.
+    #[inline]
+    pub(super) fn finish(&mut self, at: usize, now: u64) {
+        let lane = &mut self.lanes[at];
+        let Some(request) = lane.request.take() else {
+            return;
+        };
+        lane.user.keep(&self.workload.requests, &lane.response, now);
+        let status = lane.response.status();
+        let message = lane.user.message(&self.workload.requests);
+        let (least, most) = message.status;
         let failure = if now - request.sent > self.ledger.timeout {
             Some(Failure::Timeout)
         } else if !(least..=most).contains(&status) {
@@ -512,8 +583,9 @@ impl<'a> Generator<'a> {
                 _ => Failure::OtherStatus,
             })
         } else {
-            let lacks = message.expect.body.is_some() && !connection.search.found;
-            lacks.then_some(Failure::Body)
+            let mut searches = message.texts.iter().zip(&lane.searches);
+            let differs = searches.any(|((_, is_wanted), search)| search.found != *is_wanted);
+            differs.then_some(Failure::Body)
         };
         let ours = self.ledger.window.has(request.intended);
         if ours {
@@ -537,22 +609,13 @@ impl<'a> Generator<'a> {
                 self.ledger.rejected(request.intended, now);
             }
         }
-        if !keeps {
-            connection.close();
-        }
-        self.free(at, now);
-        keeps
     }
 
     /// A connection could not be established.
     #[cold]
     fn not_connected(&mut self, at: usize, error: &io::Error, now: u64) {
-        match error.kind() {
-            _ if self.connections[at].request.is_none() => {}
-            ErrorKind::ConnectionRefused => self.ledger.refused(1, now),
-            // No port or no memory for it: the request never left.
-            ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory => self.ledger.not_taken(1, now),
-            _ => {}
+        if self.lanes[at].request.is_some() {
+            self.note_unsent(error, now);
         }
         let failure = match Failed::behind(error) {
             Some(_) => Failure::Tls,
@@ -561,17 +624,37 @@ impl<'a> Generator<'a> {
         self.fail(at, failure, now);
     }
 
+    /// Counts a request whose connection could not be established.
+    pub(super) fn note_unsent(&mut self, error: &io::Error, now: u64) {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => self.ledger.refused(1, now),
+            // No port or no memory for it: the request never left.
+            ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory => self.ledger.not_taken(1, now),
+            _ => {}
+        }
+    }
+
     /// A connection broke while it carried a request.
     #[cold]
     fn broken(&mut self, at: usize, error: &io::Error, now: u64) {
         let failure = match error.kind() {
             // TLS did not say that it was the end: of a response that has no other, the rest may be missing.
-            ErrorKind::UnexpectedEof if self.connections[at].response.ends() => Failure::Tls,
-            ErrorKind::UnexpectedEof => Failure::Closed,
-            _ if Failed::behind(error).is_some() => Failure::Tls,
-            _ => Failure::Reset,
+            ErrorKind::UnexpectedEof if self.lanes[at].response.ends() => Failure::Tls,
+            _ => self.failure_of(error),
         };
         self.fail(at, failure, now);
+    }
+
+    /// What it is for the requests of a connection that it broke in this way.
+    pub(super) fn failure_of(&self, error: &io::Error) -> Failure {
+        match (&self.workload.route.tls, Failed::behind(error)) {
+            _ if error.kind() == ErrorKind::UnexpectedEof => Failure::Closed,
+            (Some(tls), Some(failed)) => {
+                tls.note(failed);
+                Failure::Tls
+            }
+            _ => Failure::Reset,
+        }
     }
 
     /// A connection has failed, and the request under way on it. In a closed loop, one that has served a response is replaced at once;
@@ -581,14 +664,21 @@ impl<'a> Generator<'a> {
         let connection = &mut self.connections[at];
         connection.close();
         let served = std::mem::take(&mut connection.served);
-        let Some(request) = connection.request.take() else {
-            // Idle, and known as such: its next request opens it.
-            return;
+        // One without a request is known as idle: its next request opens it.
+        if self.lose(at, failure, now) && (self.ledger.schedule.is_some() || served) {
+            self.go_on(at, now);
+        }
+    }
+
+    /// Counts the request of a lane as lost; false if it has none.
+    pub(super) fn lose(&mut self, at: usize, failure: Failure, now: u64) -> bool {
+        let Some(request) = self.lanes[at].request.take() else {
+            return false;
         };
         let ours = self.ledger.window.has(request.intended);
         self.ledger.count(failure as usize, u64::from(ours));
         if ours {
-            let message = self.users[at].message(&self.workload.requests);
+            let message = self.lanes[at].user.message(&self.workload.requests);
             self.counts.note(message.name, None);
         }
         if request.first_byte == 0 {
@@ -596,9 +686,7 @@ impl<'a> Generator<'a> {
         } else {
             self.ledger.rejected(request.intended, now);
         }
-        if self.ledger.schedule.is_some() || served {
-            self.go_on(at, now);
-        }
+        true
     }
 
     /// A connection is free for the next request.
@@ -610,25 +698,46 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Its next request follows, after a pause where the list has one.
+    /// A user goes on: its next request follows, after its pause where there is one.
     #[inline]
-    fn go_on(&mut self, at: usize, now: u64) {
-        let user = &mut self.users[at];
-        let pause = user.pause(&self.workload.requests);
-        if pause > 0 {
-            user.pauses = true;
-            self.pauses.push(Reverse((now.saturating_add(pause), at)));
-        } else if self.ledger.schedule.is_some() {
+    pub(super) fn go_on(&mut self, at: usize, now: u64) {
+        let user = &mut self.lanes[at].user;
+        if user.stage == Stage::Asks {
+            match user.advance(&self.workload.requests, &self.dealt, now) {
+                Some(due) if due > now => self.pause(at, due),
+                Some(_) => {}
+                None => return self.end(at, now),
+            }
+        }
+        if self.lanes[at].user.stage != Stage::Ready {
+            return;
+        }
+        if self.ledger.schedule.is_some() {
             self.idle.push_back(at);
         } else {
             self.refill(at, now);
         }
     }
 
-    /// Lets connections go on whose pauses are over at `now`; when the next one is.
+    /// A user goes on at this time. Of those that go on at the same time each connection has one, before any has its second.
+    fn pause(&mut self, at: usize, until: u64) {
+        self.pauses.push(Reverse((until, at % self.streams, at)));
+    }
+
+    /// A user has come to the end of its plan, which HTTP/1.1 alone carries: its connection is its own.
+    #[cold]
+    fn end(&mut self, at: usize, now: u64) {
+        self.connections[at].close();
+        self.users_left -= 1;
+        if self.users_left == 0 {
+            self.ledger.end_sending(now);
+        }
+    }
+
+    /// Lets users go on whose pauses are over at `now`, or who begin; when the next one does.
     #[inline]
     fn resume(&mut self, now: u64) -> u64 {
-        while let Some(Reverse((until, at))) = self.pauses.peek().copied() {
+        while let Some(Reverse((until, _, at))) = self.pauses.peek().copied() {
             if !self.ledger.sending {
                 break;
             }
@@ -636,13 +745,9 @@ impl<'a> Generator<'a> {
                 return until;
             }
             self.pauses.pop();
-            self.users[at].pauses = false;
-            if self.ledger.schedule.is_some() {
-                self.idle.push_back(at);
-            } else {
-                // It was to go on then: what it waits for this thread is part of its latency.
-                self.refill(at, until);
-            }
+            self.lanes[at].user.wake(&self.dealt);
+            // It was to go on then: what it waits for this thread is part of its latency.
+            self.go_on(at, until);
         }
         u64::MAX
     }
@@ -654,7 +759,7 @@ impl<'a> Generator<'a> {
         let served = self.connections[at].served;
         self.connections[at].close();
         if self.ledger.schedule.is_none() {
-            self.refill(at, now);
+            self.go_on(at, now);
         } else if served {
             self.reopen(at, now);
         }
@@ -662,7 +767,7 @@ impl<'a> Generator<'a> {
 
     /// Opens an idle connection of an open loop before it is needed; if it cannot be, the next request says so.
     #[inline]
-    fn reopen(&mut self, at: usize, now: u64) {
+    pub(super) fn reopen(&mut self, at: usize, now: u64) {
         if self.workload.keepalive && self.ledger.sending && !self.connections[at].is_open() {
             let _ = self.open(at, now);
         }

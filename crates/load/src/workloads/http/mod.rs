@@ -1,19 +1,25 @@
-//! HTTP/1.1 requests over TCP, TLS or a Unix socket, each with one response.
+//! HTTP/1.1 and HTTP/2 requests over TCP, TLS or a Unix socket, each with one response.
 //!
-//! A thread has a share of the connections and waits for all of them together; each connection carries one request at a time. A
-//! response that is not what was expected is counted as an error and is no answer: it enters neither rate nor latency.
+//! A thread has a share of the connections and waits for all of them together; each connection carries one request at a time, by HTTP/2 one
+//! per stream. A response that is not what was expected is counted as an error and is no answer: it enters neither rate nor latency.
 
 mod connection;
 mod cookies;
 mod data;
 mod generator;
+pub mod http2;
+mod identity;
+mod lane;
 pub mod lists;
+mod multiplexed;
 mod parameters;
 mod requests;
 pub mod response;
+pub mod script;
 mod template;
 mod tls;
 mod transport;
+mod user;
 mod values;
 
 use std::collections::BTreeMap;
@@ -22,13 +28,13 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rungwise_model::load::{Http, HttpRequest, Second, Tls as TlsReport};
+use rungwise_model::load::{Http, Http2, HttpRequest, Second, Tls as TlsReport};
 use rungwise_stats::histogram::Histogram;
 
 pub use parameters::Parameters;
 pub use template::PLACEHOLDERS;
 pub use transport::{Resolve, Transport, Version};
-pub use values::{Expect, Header, Method, Url};
+pub use values::{Expect, Header, Method, Property, Url};
 
 use connection::Established;
 use generator::{ERRORS, Generator};
@@ -44,14 +50,16 @@ use crate::parameters::{Contradiction, Length, Load, Probe, Target, refused};
 pub(super) const WORKLOAD: super::Workload = super::Workload {
     id: "http",
     by_hand: true,
-    summary: "HTTP/1.1 requests, by TLS or without, each with one response.",
+    summary: "HTTP/1.1 or HTTP/2 requests, by TLS or without, each with one response.",
     doc: "\
-- **who**: `connections` connections over all `threads` ask one server, one request at a time on each; `no_keepalive` opens a new one per request.
+- **who**: `connections` connections over all `threads` ask one server, one request at a time on each; `no_keepalive` opens a new one per request. With `http2` \
+    each carries up to `streams` requests at the same time.
 - **where to**: `url`, `http://` or `https://`; `resolve` gives the address of its host, `unix_socket` the socket of a server on this machine. With TLS the \
-    certificate is verified against the CAs of the system, or those of `cacert`; `insecure` accepts any, `tls` fixes the version.
+    certificate is verified against the CAs of the system, or those of `cacert`; `insecure` accepts any, `tls` fixes the version, `cert` and `key` are sent to a server that asks for them.
 - **messages**: `url`, `method`, `headers`, `body`, the same each time or with placeholders: `${counter}`, `${random:1..100}`, `${uuid}`, \
     `${choice:a|b}`, `${csv:NAME}` with the rows of `data`. With `cookies` each connection keeps those it gets. \
-    Instead of one request a list: `requests`, or `har` as a browser recorded it, which each connection sends in order, with a count and latency by name. Responses may have a length, chunks or an end with the connection; redirects are \
+    Instead of one request a list: `requests`, or `har` as a browser recorded it, which each connection sends in order, with a count and latency by name; or `jmx`, a \
+    test plan of JMeter, whose users are the connections. Responses may have a length, chunks or an end with the connection; redirects are \
     counted and not followed.
 - **when**: closed, so that each connection always has a request under way, or open, at a constant or changing rate that does not wait for the server.
 - **until**: a time or a count; then it waits for the last responses, for one `timeout` at most.
@@ -60,11 +68,14 @@ pub(super) const WORKLOAD: super::Workload = super::Workload {
 
 In a scenario: `[workload]` with `kind = \"http\"`. By hand: `rungwise load http URL`.",
     metrics: &["rate", "loss", "errors", "p50", "p99", "p99.9", "max"],
-    changes: &["connections"],
+    changes: &["body", "connections", "streams"],
     warmup: Duration::from_millis(300),
     measure: Duration::from_millis(500),
     quick: Duration::from_millis(200),
 };
+
+/// Most requests at the same time over all connections; each takes some 400 bytes of memory.
+const MOST_REQUESTS: usize = 200_000;
 
 /// Most connections: an address has no more ports for one target.
 pub const MOST_CONNECTIONS: usize = 60_000;
@@ -84,6 +95,10 @@ pub(crate) struct Workload {
     connections: usize,
     /// A connection carries one request after another.
     keepalive: bool,
+    /// A plan says when each user begins, what it does and when it ends.
+    is_plan: bool,
+    /// How many streams each has, where they speak HTTP/2.
+    http2: Option<usize>,
     /// What makes a response an answer, in words.
     expect: String,
     target: Target,
@@ -115,6 +130,13 @@ pub(crate) struct Counts {
     first_byte: Histogram,
     /// Requests of the window by name, where there is a list.
     named: Vec<Named>,
+    /// By HTTP/2, requests of the window whose stream the server gave up, by error code; connections that it ended in the window, by error code;
+    /// those that broke the protocol, by what was wrong.
+    resets: BTreeMap<&'static str, u64>,
+    goaways: BTreeMap<&'static str, u64>,
+    broken: BTreeMap<&'static str, u64>,
+    /// Requests of the window that were sent again, because the server had not looked at them.
+    repeated: u64,
 }
 
 /// Requests of one name.
@@ -140,12 +162,25 @@ impl Workload {
             self.connections,
             (1, MOST_CONNECTIONS),
         ));
+        if let Some(streams) = self.http2 {
+            let range = (1, http2::MOST_STREAMS);
+            let what = "the number of streams";
+            found.extend(Contradiction::outside(&["streams"], what, streams, range));
+            let requests = self.connections.saturating_mul(streams);
+            if requests > MOST_REQUESTS {
+                let why = format!(
+                    "{} connections with {streams} streams each are {requests} requests at the same time, and {MOST_REQUESTS} are the most; use fewer",
+                    self.connections
+                );
+                found.push(Contradiction::of(&["streams", "connections"], why));
+            }
+        }
         found
     }
 
     /// A connection is tried before the load, though each request opens its own: what TLS or a path has wrong is found at once.
     fn is_tried(&self) -> bool {
-        self.route.tls.is_some() || self.route.address.is_unix()
+        self.is_plan || self.route.tls.is_some() || self.route.address.is_unix()
     }
 
     /// Why a connection cannot be established, and what to do.
@@ -154,6 +189,15 @@ impl Workload {
         if let (Some(tls), Some(failed)) = (&self.route.tls, Failed::behind(&error)) {
             let (why, remedy) = tls.explain(failed);
             return Error::Tls {
+                target,
+                why,
+                remedy,
+            };
+        }
+        if let Some(failed) = http2::Failed::behind(&error) {
+            let by_tls = self.route.tls.is_some();
+            let (why, remedy) = failed.explain(by_tls, self.http2.unwrap_or(1));
+            return Error::Http2 {
                 target,
                 why,
                 remedy,
@@ -191,14 +235,26 @@ impl Workload {
         }
     }
 
+    /// Why a server gave no answer at all, where it wants another client.
+    fn refusal(&self, completed: &Result<Completed, Error>) -> Option<Error> {
+        let tls = self.route.tls.as_ref()?;
+        let (why, remedy) = match completed {
+            Ok(Completed { measurement, .. }) if measurement.received == 0 => {
+                tls.refusal(measurement.http.as_ref()?.statuses.keys())?
+            }
+            Err(Error::NoReplies { .. }) => tls.refusal([].iter())?,
+            _ => return None,
+        };
+        Some(Error::Tls {
+            target: self.target.clone(),
+            why,
+            remedy,
+        })
+    }
+
     /// The connections of a thread.
     fn share(&self, thread: usize) -> usize {
         self.connections / self.threads + usize::from(thread < self.connections % self.threads)
-    }
-
-    /// The number of a thread's first connection, where those of all threads are numbered one after the other.
-    fn first(&self, thread: usize) -> usize {
-        thread * (self.connections / self.threads) + thread.min(self.connections % self.threads)
     }
 }
 
@@ -209,6 +265,14 @@ impl Load for Workload {
 
     fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    fn has_own_pace(&self) -> bool {
+        self.is_plan
+    }
+
+    fn ends(&self) -> bool {
+        self.requests.ends()
     }
 
     fn run(
@@ -223,16 +287,18 @@ impl Load for Workload {
             stop: length.stop,
             ..self.clone()
         };
-        engine::run(&workload, hooks, each_second)
+        let completed = engine::run(&workload, hooks, each_second);
+        self.refusal(&completed).map_or(completed, Err)
     }
 }
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keepalive = if self.keepalive {
-            "kept alive"
-        } else {
-            "new for each request"
+        let keepalive = match self.http2 {
+            Some(1) => "HTTP/2, one stream at a time on each".to_owned(),
+            Some(streams) => format!("HTTP/2, up to {streams} streams at a time on each"),
+            None if self.keepalive => "kept alive".to_owned(),
+            None => "new for each request".to_owned(),
         };
         let pinned = if self.pins.is_some() {
             "pinned"
@@ -300,7 +366,7 @@ impl Kind for Workload {
         for counts in &own {
             all.merge(counts);
         }
-        completed.measurement.http = Some(all.report(self.route.tls.as_ref()));
+        completed.measurement.http = Some(all.report(self));
     }
 }
 
@@ -322,6 +388,10 @@ impl Counts {
             handshake: Histogram::new(),
             first_byte: Histogram::new(),
             named: names.iter().map(named).collect(),
+            resets: BTreeMap::new(),
+            goaways: BTreeMap::new(),
+            broken: BTreeMap::new(),
+            repeated: 0,
         }
     }
 
@@ -355,6 +425,16 @@ impl Counts {
             sum.errors += one.errors;
             sum.latency.merge(&one.latency);
         }
+        for (sum, one) in [
+            (&mut self.resets, &other.resets),
+            (&mut self.goaways, &other.goaways),
+            (&mut self.broken, &other.broken),
+        ] {
+            for (name, times) in one {
+                *sum.entry(name).or_default() += times;
+            }
+        }
+        self.repeated += other.repeated;
     }
 
     /// Counts a connection that was established.
@@ -405,19 +485,43 @@ impl Counts {
         }
     }
 
-    fn report(&self, tls: Option<&Tls>) -> Http {
+    /// What is reported of HTTP/2, of so many streams on each connection.
+    fn of_http2(&self, streams: usize) -> Http2 {
+        let named = |counts: &BTreeMap<&'static str, u64>| {
+            let counts = counts.iter();
+            counts
+                .map(|(name, times)| ((*name).to_owned(), *times))
+                .collect()
+        };
+        Http2 {
+            streams: streams as u64,
+            resets: named(&self.resets),
+            goaways: named(&self.goaways),
+            broken: named(&self.broken),
+            repeated: self.repeated,
+        }
+    }
+
+    fn report(&self, workload: &Workload) -> Http {
+        let tls = workload.route.tls.as_ref();
         let statuses = self
             .statuses
             .iter()
             .enumerate()
             .filter(|(_, count)| **count > 0);
         Http {
+            protocol: match workload.http2 {
+                Some(_) => "HTTP/2",
+                None => "HTTP/1.1",
+            }
+            .to_owned(),
             statuses: statuses
                 .map(|(status, count)| (status.to_string(), *count))
                 .collect(),
             received_bytes: self.bytes,
             connections: self.opened,
             connect_us: self.connect.quantiles(),
+            http2: workload.http2.map(|streams| self.of_http2(streams)),
             tls: tls.map(|tls| self.of_tls(tls)),
             first_byte_us: self.first_byte.quantiles(),
             requests: self.named.iter().map(Named::report).collect(),

@@ -5,23 +5,35 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use super::cookies::{Jar, Rules};
+use super::cookies::Rules;
 use super::data::Tables;
+use super::http2::hpack;
 use super::lists::Entry;
-use super::response::Response;
-use super::template::{Find, Part, Place, Random, Template, Values, fits_header};
+use super::script::{Dealing, Group, Pause, Row, Step};
+use super::template::{Find, Part, Place, Template, fits_header};
 use super::values::{Expect, Header};
 
 /// Names of a result that stand by themselves; requests of others are counted together, so that memory is bounded.
 const MOST_NAMES: usize = 200;
+/// Headers that belong to a connection of HTTP/1.1, and that no request of HTTP/2 may have (RFC 9113, section 8.2.2).
+const OF_HTTP1: [&str; 5] = [
+    "keep-alive",
+    "proxy-connection",
+    "upgrade",
+    "http2-settings",
+    "te",
+];
 
 /// What the requests of a load have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common<'a> {
     /// Value of `Host`, unless a header gives it.
     pub(super) host: &'a str,
+    /// The scheme of the requests, if they are those of HTTP/2.
+    pub(super) http2: Option<&'a str>,
     /// Each request has a connection of its own.
     pub(super) closes: bool,
     /// Header lines of each request that has none of the same name.
@@ -42,35 +54,46 @@ pub(super) struct Wrong {
 /// The requests of a load.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// In the order in which each user sends them; one at least, once there is a load.
+    /// One at least, once there is a load.
     list: Vec<Message>,
+    /// Who sends them, and in which order.
+    groups: Vec<Group>,
     /// Under which they are counted; empty where there is no list.
     names: Vec<String>,
     tables: Tables,
-    /// The tables that they take values from.
-    used: Vec<usize>,
+    /// Counters that rows are dealt by, beside those of users.
+    dealers: usize,
+    /// Counters that placeholders of a plan have, of all users and of each.
+    counters: usize,
     /// Whose cookies are kept, and whether those with `Secure` are too.
     cookies: Option<(String, bool)>,
+    /// They are those of HTTP/2.
+    http2: bool,
 }
 
 /// A request, ready to be sent.
 #[derive(Debug)]
 pub(super) struct Message {
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
     /// The method is HEAD, so that the response has no body.
     pub(super) to_head: bool,
-    pub(super) expect: Expect,
+    /// The least and the greatest status of an answer.
+    pub(super) status: (u16, u16),
+    /// Texts that its body contains, or must not.
+    pub(super) texts: Vec<(String, bool)>,
+    /// It sends the cookies of its user and keeps those that it gets.
+    pub(super) cookies: bool,
+    /// Its connection ends with its response.
+    pub(super) closes: bool,
     /// The name under which it is counted.
     pub(super) name: usize,
-    /// Time between the response before and this request, ns.
-    pub(super) pause: u64,
 }
 
 #[derive(Debug)]
-enum Bytes {
-    /// The same each time.
-    Fixed(Vec<u8>),
-    /// Head without the empty line that ends it, and body.
+pub(super) enum Bytes {
+    /// The same each time; the body follows the head, of so many bytes.
+    Fixed(Vec<u8>, usize),
+    /// Head and body; in HTTP/1.1 without the empty line between them.
     Rendered {
         head: Template,
         body: Template,
@@ -82,46 +105,70 @@ enum Bytes {
 /// Numbers and rows that all threads of a run take in turn.
 #[derive(Debug)]
 pub(crate) struct Dealt {
-    requests: AtomicU64,
-    rows: Vec<AtomicU64>,
-    cookies: Option<Arc<Rules>>,
-}
-
-/// What differs from connection to connection: each is a user of its own.
-#[derive(Debug)]
-pub(super) struct User {
-    /// The place of its request in the list, and that of the next.
-    at: usize,
-    next: usize,
-    /// It pauses before its next request.
-    pub(super) pauses: bool,
-    /// The bytes of its request, where they are rendered.
-    rendered: Vec<u8>,
-    /// Room for its cookies.
-    cookies: Vec<u8>,
-    /// Its row of each table.
-    rows: Vec<usize>,
-    random: Random,
-    jar: Option<Jar>,
+    pub(super) requests: AtomicU64,
+    /// Rows dealt, by counter.
+    pub(super) rows: Vec<AtomicU64>,
+    /// Numbers given out by the counters of a plan.
+    pub(super) counters: Vec<AtomicU64>,
+    /// Users of each group who have begun and not ended.
+    pub(super) active: Vec<AtomicU64>,
+    /// The last turn that was given to one of all users, and of each group; absolute ns.
+    pub(super) paced: Vec<AtomicU64>,
+    pub(super) cookies: Option<Arc<Rules>>,
 }
 
 impl Requests {
     /// The same request each time.
     pub(super) fn one(entry: &Entry, common: &Common<'_>, tables: Tables) -> Result<Self, Wrong> {
         let message = Message::new(entry, common, &|name| tables.find(name))?;
-        Self {
+        let all = Self {
             list: vec![message],
             ..Self::default()
-        }
-        .with(common, tables)
+        };
+        all.in_order([Duration::ZERO].into_iter())
+            .with(common, tables)
     }
 
-    /// The requests of a list; `of` is its file.
+    /// The requests of a list, which each user sends in order; `of` is its file.
     pub(super) fn list(
         entries: &[Entry],
         of: &str,
         common: &Common<'_>,
         tables: Tables,
+    ) -> Result<Self, Wrong> {
+        let pauses = entries.iter().map(|entry| entry.pause);
+        Self::named(entries, of, common, &tables)?
+            .in_order(pauses)
+            .with(common, tables)
+    }
+
+    /// The requests of a plan, and its users.
+    pub(super) fn plan(
+        entries: &[Entry],
+        groups: Vec<Group>,
+        of: &str,
+        common: &Common<'_>,
+        tables: Tables,
+    ) -> Result<Self, Wrong> {
+        let mut all = Self::named(entries, of, common, &tables)?;
+        for step in groups.iter().flat_map(|group| &group.steps) {
+            if let Step::Row(Row {
+                dealt: Dealing::Shared(number),
+                ..
+            }) = step
+            {
+                all.dealers = all.dealers.max(number + 1);
+            }
+        }
+        all.groups = groups;
+        all.with(common, tables)
+    }
+
+    fn named(
+        entries: &[Entry],
+        of: &str,
+        common: &Common<'_>,
+        tables: &Tables,
     ) -> Result<Self, Wrong> {
         let mut all = Self::default();
         let mut numbers = HashMap::new();
@@ -143,16 +190,60 @@ impl Requests {
         if numbers.len() > MOST_NAMES {
             all.names.push("(others)".to_owned());
         }
-        all.with(common, tables)
+        Ok(all)
+    }
+
+    /// Each user sends all of them again and again, each after its pause, with a row of each table for each pass.
+    fn in_order(mut self, pauses: impl Iterator<Item = Duration>) -> Self {
+        // A table and its counter have the same number.
+        let row = |table| {
+            Step::Row(Row {
+                table,
+                dealt: Dealing::Shared(table),
+                ends: false,
+            })
+        };
+        let used = self.used();
+        self.dealers = used.last().map_or(0, |last| last + 1);
+        let mut steps: Vec<Step> = used.into_iter().map(row).collect();
+        for (at, pause) in pauses.enumerate() {
+            let ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+            if ns > 0 {
+                steps.push(Step::Wait(vec![Pause::Fixed(ns)]));
+            }
+            steps.push(Step::Send(at));
+        }
+        steps.push(Step::Again {
+            to: 0,
+            times: None,
+            number: 0,
+        });
+        self.groups = vec![Group {
+            users: usize::MAX,
+            steps,
+            ..Group::default()
+        }];
+        self
+    }
+
+    /// The tables that they take values from, in order.
+    fn used(&self) -> BTreeSet<usize> {
+        let mut used = BTreeSet::new();
+        for message in &self.list {
+            if let Bytes::Rendered { head, body, .. } = &message.bytes {
+                used.extend(head.tables().chain(body.tables()));
+            }
+        }
+        used
     }
 
     /// These requests with their tables.
     fn with(self, common: &Common<'_>, tables: Tables) -> Result<Self, Wrong> {
-        let (mut used, mut in_heads) = (BTreeSet::new(), BTreeSet::new());
+        let (mut in_heads, mut counters) = (BTreeSet::new(), 0);
         for message in &self.list {
             if let Bytes::Rendered { head, body, .. } = &message.bytes {
-                used.extend(head.tables().chain(body.tables()));
                 in_heads.extend(head.columns());
+                counters = counters.max(head.counters()).max(body.counters());
             }
         }
         for column in in_heads {
@@ -170,8 +261,9 @@ impl Requests {
         let host = host.map_or(common.host, |header| &header.value);
         Ok(Self {
             tables,
-            used: used.into_iter().collect(),
+            counters,
             cookies: common.cookies.map(|secure| (without_port(host), secure)),
+            http2: common.http2.is_some(),
             ..self
         })
     }
@@ -190,11 +282,13 @@ impl Requests {
 
     /// For a run.
     pub(super) fn dealt(&self) -> Dealt {
+        let zeros = |number: usize| (0..number).map(|_| AtomicU64::new(0)).collect();
         Dealt {
             requests: AtomicU64::new(0),
-            rows: (0..self.tables.number())
-                .map(|_| AtomicU64::new(0))
-                .collect(),
+            rows: zeros(self.dealers),
+            counters: zeros(self.counters),
+            active: zeros(self.groups.len()),
+            paced: zeros(self.groups.len() + 1),
             cookies: self
                 .cookies
                 .clone()
@@ -207,7 +301,41 @@ impl Requests {
         self.cookies.is_some()
     }
 
-    /// In the order in which each user sends them.
+    /// Counters that placeholders have.
+    pub(super) fn counters(&self) -> usize {
+        self.counters
+    }
+
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Who sends them.
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Every user comes to an end.
+    pub(super) fn ends(&self) -> bool {
+        self.groups.iter().all(Group::ends)
+    }
+
+    /// The group of a user, who has this number over all groups, and its number within it.
+    pub(super) fn place_of(&self, user: usize) -> (usize, usize) {
+        let mut number = user;
+        for (at, group) in self.groups.iter().enumerate() {
+            if number < group.users {
+                return (at, number);
+            }
+            number -= group.users;
+        }
+        (0, user)
+    }
+
+    pub(super) fn is_http2(&self) -> bool {
+        self.http2
+    }
+
     pub(super) fn messages(&self) -> &[Message] {
         &self.list
     }
@@ -226,7 +354,10 @@ impl Message {
             headers,
             body,
             expect,
-            pause,
+            texts,
+            no_cookies,
+            closes,
+            pause: _,
             name: _,
         } = entry;
         let expect = expect.as_ref().unwrap_or(common.expect);
@@ -249,34 +380,39 @@ impl Message {
             let mut headers = headers.iter();
             headers.any(|given| given.is(name))
         };
-        let mut head = Template::default();
-        head.text(format!("{method} ").as_bytes());
-        head.append(template(path, Place::Url, &["url"])?);
-        head.text(b" HTTP/1.1\r\n");
-        let mut line = |name: &str, value: &str| {
-            head.text(format!("{name}: {value}\r\n").as_bytes());
+        let host = headers.iter().find(|given| given.is("host"));
+        let host = match host {
+            Some(given) => template(&given.value, Place::Header, &["headers"])?,
+            None => Template::of(common.host),
         };
-        if !is_given("host") {
-            line("Host", common.host);
-        }
+        let path = template(path, Place::Url, &["url"])?;
+        let mut head = Head::begin(method, path, host, common.http2);
         if !is_given("user-agent") {
-            line(
-                "User-Agent",
-                concat!("rungwise/", env!("CARGO_PKG_VERSION")),
-            );
+            let agent = concat!("rungwise/", env!("CARGO_PKG_VERSION"));
+            head.line("User-Agent", Template::of(agent));
         }
         if !is_given("accept") {
-            line("Accept", "*/*");
+            head.line("Accept", Template::of("*/*"));
         }
-        for Header { name, value } in &headers {
-            head.text(format!("{name}: ").as_bytes());
-            head.append(template(value, Place::Header, &["headers"])?);
-            head.text(b"\r\n");
+        for Header { name, value } in headers.iter().filter(|given| !given.is("host")) {
+            let is_of_http1 = OF_HTTP1
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known));
+            let te_trailers = name.eq_ignore_ascii_case("te") && value == "trailers";
+            if common.http2.is_some() && is_of_http1 && !te_trailers {
+                return Err(Wrong {
+                    key: &["headers"],
+                    why: format!(
+                        "the header '{name}' belongs to a connection of HTTP/1.1, and HTTP/2 forbids it; remove the header, or http2"
+                    ),
+                });
+            }
+            head.line(name, template(value, Place::Header, &["headers"])?);
         }
         let mut content = Template::default();
         if let Some((body, media_type)) = body {
             if !is_given("content-type") {
-                head.text(format!("Content-Type: {media_type}\r\n").as_bytes());
+                head.line("Content-Type", Template::of(media_type));
             }
             // Bytes that are no text may contain `${` by chance.
             if let Ok(text) = std::str::from_utf8(body) {
@@ -284,22 +420,26 @@ impl Message {
             } else {
                 content.text(body);
             }
-            head.text(b"Content-Length: ");
+            let mut length = Template::default();
             match content.constant() {
-                Some(bytes) => head.text(bytes.len().to_string().as_bytes()),
-                None => head.part(Part::Length),
+                Some(bytes) => length.text(bytes.len().to_string().as_bytes()),
+                None => length.part(Part::Length),
             }
-            head.text(b"\r\n");
+            head.line("Content-Length", length);
         } else if matches!(&**method, "POST" | "PUT" | "PATCH") {
             // Some servers refuse these without one (RFC 9110, section 8.6).
-            head.text(b"Content-Length: 0\r\n");
+            head.line("Content-Length", Template::of("0"));
         }
-        if common.closes {
-            head.text(b"Connection: close\r\n");
+        let closes = common.closes || *closes;
+        if closes {
+            head.line("Connection", Template::of("close"));
         }
+        let end: &[u8] = if head.http2 { b"" } else { b"\r\n" };
+        let head = head.template;
         let fixed = head.constant().zip(content.constant());
-        let bytes = if let Some((head, body)) = fixed.filter(|_| common.cookies.is_none()) {
-            Bytes::Fixed([head, b"\r\n", body].concat())
+        let cookies = common.cookies.is_some() && !no_cookies;
+        let bytes = if let Some((head, body)) = fixed.filter(|_| !cookies) {
+            Bytes::Fixed([head, end, body].concat(), head.len() + end.len())
         } else {
             Bytes::Rendered {
                 counts: head.counts() || content.counts(),
@@ -310,121 +450,66 @@ impl Message {
         Ok(Self {
             bytes,
             to_head: method == "HEAD",
-            expect: expect.clone(),
+            status: expect.status,
+            texts: (expect.body.iter().map(|text| (text.clone(), true)))
+                .chain(texts.iter().cloned())
+                .collect(),
+            cookies,
+            closes,
             name: 0,
-            pause: u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX),
         })
     }
 }
 
-impl User {
-    /// The user of a connection, numbered over all threads.
-    pub(super) fn new(requests: &Requests, dealt: &Dealt, seed: u64, connection: usize) -> Self {
-        Self {
-            at: 0,
-            next: 0,
-            pauses: false,
-            rendered: Vec::new(),
-            cookies: Vec::new(),
-            rows: vec![0; requests.tables.number()],
-            random: Random::new(seed, connection as u64),
-            jar: dealt.cookies.clone().map(Jar::new),
-        }
-    }
-
-    /// Makes its next request at `now`; `body` is room for one.
-    #[inline]
-    pub(super) fn next(
-        &mut self,
-        requests: &Requests,
-        dealt: &Dealt,
-        body: &mut Vec<u8>,
-        now: u64,
-    ) {
-        self.at = self.next;
-        let message = &requests.list[self.at];
-        self.next = (self.at + 1) % requests.list.len();
-        if self.at == 0 {
-            // One row for all requests of a pass through the list: they are those of one user.
-            for table in requests.used.iter().copied() {
-                let next = dealt.rows[table].fetch_add(1, Ordering::Relaxed);
-                self.rows[table] = (next % requests.tables.rows(table) as u64) as usize;
-            }
-        }
-        if let Bytes::Rendered {
-            head,
-            body: content,
-            counts,
-        } = &message.bytes
-        {
-            let before = if *counts {
-                dealt.requests.fetch_add(1, Ordering::Relaxed)
-            } else {
-                0
-            };
-            let mut values = Values {
-                before,
-                rows: &self.rows,
-                tables: &requests.tables,
-                random: &mut self.random,
-                length: 0,
-            };
-            body.clear();
-            content.render(&mut values, body);
-            values.length = body.len();
-            self.rendered.clear();
-            head.render(&mut values, &mut self.rendered);
-            if let Some(jar) = &self.jar {
-                let target = target_of(&self.rendered);
-                jar.render(target, now, &mut self.cookies);
-                self.rendered.append(&mut self.cookies);
-            }
-            self.rendered.extend_from_slice(b"\r\n");
-            self.rendered.extend_from_slice(body);
-        }
-    }
-
-    /// Keeps the cookies of a response to its request.
-    #[inline]
-    pub(super) fn keep(&mut self, response: &Response, now: u64) {
-        if let Some(jar) = &mut self.jar {
-            for cookie in response.cookies() {
-                jar.take(cookie, target_of(&self.rendered), response.date(), now);
-            }
-        }
-    }
-
-    /// Its request.
-    #[inline]
-    pub(super) fn message<'a>(&self, requests: &'a Requests) -> &'a Message {
-        &requests.list[self.at]
-    }
-
-    /// The place of its request in the list.
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    /// How long it pauses before its next request, ns.
-    #[inline]
-    pub(super) fn pause(&self, requests: &Requests) -> u64 {
-        requests.list[self.next].pause
-    }
-
-    /// The bytes of its request.
-    #[inline]
-    pub(super) fn bytes<'a>(&'a self, requests: &'a Requests) -> &'a [u8] {
-        match &requests.list[self.at].bytes {
-            Bytes::Fixed(bytes) => bytes,
-            Bytes::Rendered { .. } => &self.rendered,
-        }
-    }
+/// A head that is being put together: lines of HTTP/1.1, or fields of HTTP/2.
+struct Head {
+    template: Template,
+    http2: bool,
 }
 
-/// Path and query in the first line of a request.
-fn target_of(request: &[u8]) -> &[u8] {
-    let mut words = request.split(|byte| *byte == b' ');
-    words.nth(1).unwrap_or_default()
+impl Head {
+    fn begin(method: &str, path: Template, host: Template, http2: Option<&str>) -> Self {
+        let mut head = Self {
+            template: Template::default(),
+            http2: http2.is_some(),
+        };
+        if let Some(scheme) = http2 {
+            // The path is first, where [`target_of`] finds it.
+            head.line(":path", path);
+            head.line(":method", Template::of(method));
+            head.line(":scheme", Template::of(scheme));
+            head.line(":authority", host);
+        } else {
+            head.template.text(format!("{method} ").as_bytes());
+            head.template.append(path);
+            head.template.text(b" HTTP/1.1\r\n");
+            head.line("Host", host);
+        }
+        head
+    }
+
+    /// Appends a header.
+    fn line(&mut self, name: &str, value: Template) {
+        let mut bytes = Vec::new();
+        if !self.http2 {
+            self.template.text(format!("{name}: ").as_bytes());
+            self.template.append(value);
+            self.template.text(b"\r\n");
+            return;
+        }
+        hpack::put_name(name, &mut bytes);
+        if let Some(value) = value.constant() {
+            let before = bytes.len();
+            bytes.extend_from_slice(value);
+            hpack::close_string(&mut bytes, before);
+            self.template.text(&bytes);
+        } else {
+            self.template.text(&bytes);
+            self.template.part(Part::Open);
+            self.template.append(value);
+            self.template.part(Part::Close);
+        }
+    }
 }
 
 /// A host without its port, in lower case.

@@ -115,6 +115,22 @@ impl Response {
         lines.filter(|line| !line.is_empty())
     }
 
+    /// Takes the status of a head that was read elsewhere.
+    #[inline]
+    pub(super) fn put_status(&mut self, status: u16) {
+        self.status = status;
+    }
+
+    /// Room for the value of a `Set-Cookie`, a line feed after it, or else for that of `Date`; none unless cookies are kept.
+    pub(super) fn room_for(&mut self, is_cookie: bool) -> Option<&mut Vec<u8>> {
+        let cookies = self.cookies.as_mut()?;
+        if is_cookie {
+            return Some(cookies);
+        }
+        self.date.clear();
+        Some(&mut self.date)
+    }
+
     /// Its status, once its head is read.
     pub fn status(&self) -> u16 {
         self.status

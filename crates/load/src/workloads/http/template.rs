@@ -4,13 +4,16 @@
 //! buffer is as long as the longest request. `${` cannot be confused with the placeholders of a scenario, `{server}`, nor with JSON.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::data::Tables;
+use super::http2::hpack::close_string;
 use super::values::nearest;
+use crate::clock::wall_ms;
 use crate::engine::spread;
 
 /// Every placeholder as it is written, and its meaning.
-pub const PLACEHOLDERS: [(&str, &str); 5] = [
+pub const PLACEHOLDERS: [(&str, &str); 8] = [
     (
         "counter",
         "the number of the request, from 1, or from N: ${counter:N}",
@@ -19,7 +22,16 @@ pub const PLACEHOLDERS: [(&str, &str); 5] = [
     ("uuid", "a random UUID (version 4)"),
     ("choice", "one of some texts at random: ${choice:a|b|c}"),
     ("csv", "the value of a column of --data: ${csv:NAME}"),
+    (
+        "form",
+        "the same, encoded as in a form or a query: ${form:NAME}",
+    ),
+    ("user", "the number of the connection, from 1"),
+    ("time", "milliseconds since 1970"),
 ];
+
+/// Placeholders that test plans are translated to, for counters of their own: of all users, and of each.
+pub(super) const COUNTERS: [&str; 2] = ["counter-of-all", "counter-of-user"];
 
 /// Finds the table and the column of a name.
 pub(super) type Find<'a> = dyn Fn(&str) -> Result<(usize, usize), String> + 'a;
@@ -53,10 +65,33 @@ pub(super) enum Part {
     Column {
         table: usize,
         column: usize,
-        in_url: bool,
+        coding: Coding,
     },
+    /// The next number of this counter.
+    Counted {
+        counter: usize,
+        of_user: bool,
+    },
+    /// The number of the user.
+    User,
+    /// Milliseconds since 1970.
+    Time,
     /// The length of the body.
     Length,
+    /// A string of HPACK begins, and ends.
+    Open,
+    Close,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// As it is.
+    Plain,
+    /// For a URL; see [`encode`].
+    Url,
+    /// For a form; see [`form`].
+    Form,
 }
 
 /// A text that is taken apart.
@@ -82,8 +117,19 @@ impl Random {
     }
 
     /// A number below `limit`, which is above 0. The bias is below `limit` / 2^64 (Lemire, 2019).
-    fn below(&mut self, limit: u128) -> u64 {
+    pub(super) fn below(&mut self, limit: u128) -> u64 {
         ((u128::from(self.next()) * limit) >> 64) as u64
+    }
+
+    /// A number above 0 and at most 1.
+    pub(super) fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number of the standard normal law (Box and Muller, 1958).
+    pub(super) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.unit().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 }
 
@@ -92,6 +138,12 @@ impl Random {
 pub(super) struct Values<'a> {
     /// Requests rendered before it, over all threads.
     pub(super) before: u64,
+    /// The number of its user, from 1.
+    pub(super) user: u64,
+    /// Numbers given out by counters of all users.
+    pub(super) counters: &'a [AtomicU64],
+    /// Numbers given out by counters of the user.
+    pub(super) own: &'a mut [u64],
     /// The row of each table.
     pub(super) rows: &'a [usize],
     pub(super) tables: &'a Tables,
@@ -124,6 +176,13 @@ impl Template {
         }
         template.text(rest.as_bytes());
         Ok(template)
+    }
+
+    /// A text without placeholders.
+    pub(super) fn of(text: &str) -> Self {
+        let mut template = Self::default();
+        template.text(text.as_bytes());
+        template
     }
 
     /// Appends bytes as they are.
@@ -172,7 +231,7 @@ impl Template {
             Part::Column {
                 table,
                 column,
-                in_url: false,
+                coding: Coding::Plain,
             } => Some((*table, *column)),
             _ => None,
         })
@@ -184,8 +243,18 @@ impl Template {
         parts.any(|part| matches!(part, Part::Counter(_)))
     }
 
+    /// How many counters it needs, where they are numbered from 0.
+    pub(super) fn counters(&self) -> usize {
+        let counters = self.parts.iter().map(|part| match part {
+            Part::Counted { counter, .. } => counter + 1,
+            _ => 0,
+        });
+        counters.max().unwrap_or(0)
+    }
+
     /// Appends it to `to`.
     pub(super) fn render(&self, values: &mut Values<'_>, to: &mut Vec<u8>) {
+        let mut opened = 0;
         for part in &self.parts {
             match part {
                 Part::Text(bytes) => to.extend_from_slice(bytes),
@@ -203,16 +272,32 @@ impl Template {
                 Part::Column {
                     table,
                     column,
-                    in_url,
+                    coding,
                 } => {
                     let value = values.tables.cell(*table, values.rows[*table], *column);
-                    if *in_url {
-                        encode(value, to);
-                    } else {
-                        to.extend_from_slice(value);
+                    match coding {
+                        Coding::Plain => to.extend_from_slice(value),
+                        Coding::Url => encode(value, to),
+                        Coding::Form => form(value, to),
                     }
                 }
+                Part::Counted {
+                    counter,
+                    of_user: true,
+                } => {
+                    let own = &mut values.own[*counter];
+                    *own += 1;
+                    number(to, *own);
+                }
+                Part::Counted { counter, .. } => {
+                    let before = values.counters[*counter].fetch_add(1, Ordering::Relaxed);
+                    number(to, before + 1);
+                }
+                Part::User => number(to, values.user),
+                Part::Time => number(to, wall_ms()),
                 Part::Length => number(to, values.length),
+                Part::Open => opened = to.len(),
+                Part::Close => close_string(to, opened),
             }
         }
     }
@@ -261,20 +346,35 @@ impl Part {
                 };
                 Ok(Self::Choice(texts.into_iter().map(in_place).collect()))
             }
-            ("csv", Some(name)) if !name.is_empty() => {
-                let (table, column) = column(name)?;
+            ("csv" | "form", Some(wanted)) if !wanted.is_empty() => {
+                let (table, column) = column(wanted)?;
+                let coding = match place {
+                    _ if name == "form" => Coding::Form,
+                    Place::Url => Coding::Url,
+                    Place::Header | Place::Body => Coding::Plain,
+                };
                 Ok(Self::Column {
                     table,
                     column,
-                    in_url: place == Place::Url,
+                    coding,
                 })
             }
-            ("csv", _) => wrong("${csv:NAME} with the name of a column"),
+            ("csv" | "form", _) => wrong("${csv:NAME} or ${form:NAME} with the name of a column"),
+            ("user", None) => Ok(Self::User),
+            ("time", None) => Ok(Self::Time),
+            ("user" | "time", Some(_)) => wrong("${user} or ${time}"),
+            (name, Some(counter)) if COUNTERS.contains(&name) => match counter.parse::<u16>() {
+                Ok(counter) => Ok(Self::Counted {
+                    counter: usize::from(counter),
+                    of_user: name == COUNTERS[1],
+                }),
+                Err(_) => wrong("${counter}"),
+            },
             _ => {
                 let near = nearest(name, PLACEHOLDERS.map(|(known, _)| known));
                 Err(format!(
-                    "unknown placeholder '${{{inside}}}'{near}; placeholders: ${{counter}}, ${{random:1..100}}, ${{uuid}}, \
-                     ${{choice:a|b}} and ${{csv:NAME}}; write $${{ for a literal ${{"
+                    "unknown placeholder '${{{inside}}}'{near}; placeholders: ${{counter}}, ${{random:1..100}}, ${{uuid}}, ${{user}}, ${{time}}, \
+                     ${{choice:a|b}}, ${{csv:NAME}} and ${{form:NAME}}; write $${{ for a literal ${{"
                 ))
             }
         }
@@ -311,15 +411,30 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends a value to a URL: what a URL cannot contain (RFC 3986, section 2) and `#`, where it would end, is percent-encoded.
 /// Delimiters stay as they are, so that a value may be a path with a query.
-fn encode(value: &[u8], to: &mut Vec<u8>) {
+pub(super) fn encode(value: &[u8], to: &mut Vec<u8>) {
     for byte in value {
         if byte.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(byte) {
             to.push(*byte);
         } else {
-            let upper = |digit: u8| HEX[usize::from(digit)].to_ascii_uppercase();
-            to.extend_from_slice(&[b'%', upper(byte >> 4), upper(byte & 15)]);
+            percent(*byte, to);
         }
     }
+}
+
+/// Appends a value as forms are sent (`application/x-www-form-urlencoded`, WHATWG URL, section 5).
+pub(super) fn form(value: &[u8], to: &mut Vec<u8>) {
+    for byte in value {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => to.push(*byte),
+            b' ' => to.push(b'+'),
+            _ => percent(*byte, to),
+        }
+    }
+}
+
+fn percent(byte: u8, to: &mut Vec<u8>) {
+    let upper = |digit: u8| HEX[usize::from(digit)].to_ascii_uppercase();
+    to.extend_from_slice(&[b'%', upper(byte >> 4), upper(byte & 15)]);
 }
 
 #[cfg(test)]
@@ -347,6 +462,9 @@ mod tests {
         let mut bytes = Vec::new();
         let mut values = Values {
             before,
+            user: 3,
+            counters: &[AtomicU64::new(0), AtomicU64::new(before)],
+            own: &mut [before, 0],
             rows: &[(before % 2) as usize],
             tables: &tables,
             random: &mut Random::new(seed, 0),
@@ -373,6 +491,17 @@ mod tests {
         assert_eq!(body("${csv:name}"), "ann");
         assert_eq!(rendered("${csv:name}", Place::Body, 1, 1), "b\"o");
         assert!(["a b", "c"].contains(&&*body("${choice:a b|c}")));
+        assert_eq!(body("${user}"), "3");
+        assert!(body("${time}").parse::<u64>().unwrap() > 1_700_000_000_000);
+        assert_eq!(
+            rendered(
+                "${counter-of-all:1}${counter-of-all:1} ${counter-of-user:0}",
+                Place::Body,
+                41,
+                1
+            ),
+            "4243 42"
+        );
     }
 
     #[test]
@@ -380,6 +509,9 @@ mod tests {
         let url = |before| rendered("/x${csv:path}", Place::Url, before, 1);
         assert_eq!(url(0), "/x/a%20b?x=1%23f");
         assert_eq!(url(1), "/x/%C3%A9");
+        let form = |place| rendered("${form:path}", place, 0, 1);
+        assert_eq!(form(Place::Body), "%2Fa+b%3Fx%3D1%23f");
+        assert_eq!(form(Place::Url), "%2Fa+b%3Fx%3D1%23f");
     }
 
     #[test]
@@ -422,7 +554,8 @@ mod tests {
     fn a_placeholder_that_cannot_be_read_says_how_to_write_it() {
         for (text, word) in [
             ("${conter}", "did you mean 'counter'?"),
-            ("${user}", "write $${ for a literal ${"),
+            ("${name}", "write $${ for a literal ${"),
+            ("${user:1}", "write ${user}"),
             ("${counter", "closing brace"),
             ("${counter:x}", "${counter:1000}"),
             ("${random}", "${random:1..100}"),

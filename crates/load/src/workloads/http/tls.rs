@@ -21,6 +21,7 @@ use rustls::{
 use socket2::Socket;
 
 use super::connection::{Came, receive, send};
+use super::identity::{Client, Identity, REMEDY, WANTED};
 use super::transport::Version;
 
 /// Where systems keep the CA certificates that they trust: Debian, Fedora, SUSE, Alpine.
@@ -32,6 +33,8 @@ const SYSTEM: [&str; 4] = [
 ];
 /// Bytes of requests that a connection encrypts ahead of the kernel.
 const AHEAD: usize = 64 * 1024;
+/// The protocol HTTP/2 as TLS negotiates it (RFC 9113, section 3.2).
+const HTTP2: &[u8] = b"h2";
 
 /// Whose certificates are accepted.
 #[derive(Debug)]
@@ -94,6 +97,11 @@ pub(super) fn name(host: &str) -> Option<ServerName<'static>> {
     ServerName::try_from(host.to_owned()).ok()
 }
 
+/// The ciphers, key exchanges and signatures of all loads.
+pub(super) fn provider() -> CryptoProvider {
+    ring::default_provider()
+}
+
 /// How all connections of a load speak TLS.
 #[derive(Clone, Debug)]
 pub(super) struct Tls {
@@ -101,17 +109,26 @@ pub(super) struct Tls {
     name: ServerName<'static>,
     /// The only version that is offered.
     version: Option<Version>,
+    /// HTTP/2 is offered, and not HTTP/1.1.
+    http2: bool,
     /// The file with the CAs; none where any certificate is accepted.
     cas: Option<String>,
+    /// What the load is to a server that asks.
+    client: Arc<Client>,
 }
+
+/// Statuses with which nginx refuses a client without a certificate: 400, of which its log says 496, or 495.
+const REFUSED: [&str; 3] = ["400", "495", "496"];
 
 impl Tls {
     pub(super) fn new(
         name: ServerName<'static>,
         trust: Trust,
+        client: Option<Identity>,
         version: Option<Version>,
+        http2: bool,
     ) -> Result<Self, String> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(provider());
         let versions: &[_] = match version {
             Some(Version::Tls12) => &[&TLS12],
             Some(Version::Tls13) => &[&TLS13],
@@ -129,13 +146,17 @@ impl Tls {
             ),
             Trust::Cas { file, roots } => (builder.with_root_certificates(roots), Some(file)),
         };
-        let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let client = Arc::new(Client::new(client));
+        let mut config = builder.with_client_cert_resolver(client.clone());
+        let protocol = if http2 { HTTP2 } else { b"http/1.1" };
+        config.alpn_protocols = vec![protocol.to_vec()];
         Ok(Self {
             config,
             name,
             version,
+            http2,
             cas,
+            client,
         })
     }
 
@@ -151,15 +172,45 @@ impl Tls {
         (Arc::new(config), self.name.clone())
     }
 
+    /// Notes why a connection that was established broke: in TLS 1.3 a server refuses a client after the client's side of the handshake
+    /// is complete (RFC 8446, section 4.4.2.4).
+    pub(super) fn note(&self, failed: &Failed) {
+        if let Failed::Tls(rustls::Error::AlertReceived(alert)) = failed {
+            self.client.alerted(*alert);
+        }
+    }
+
+    /// Why a server gave no answer at all, where that is because of who the client is; and what to do. `statuses` are those of its responses.
+    pub(super) fn refusal<'a>(
+        &self,
+        mut statuses: impl Iterator<Item = &'a String>,
+    ) -> Option<(String, String)> {
+        let Some(first) = statuses.next() else {
+            return self.client.explain(self.client.alert()?);
+        };
+        let refused = |status: &String| REFUSED.contains(&status.as_str());
+        let is_why = self.client.lacks() && refused(first) && statuses.all(refused);
+        is_why.then(|| {
+            let why = format!("{WANTED}: it answers every request with status {first}");
+            (why, REMEDY.to_owned())
+        })
+    }
+
     /// Why a handshake failed, and what to do.
     pub(super) fn explain(&self, failed: &Failed) -> (String, String) {
         let name = self.name.to_str();
+        let protocol = if self.http2 { "HTTP/2" } else { "HTTP/1.1" };
         let cas = self.cas.as_deref().unwrap_or_default();
         let speaks = "check that this port serves TLS (https), and see the server's log";
         let offered = match self.version {
             Some(version) => format!("TLS {version}"),
             None => "TLS 1.2 and 1.3".to_owned(),
         };
+        if let Failed::Tls(rustls::Error::AlertReceived(alert)) = failed
+            && let Some(explained) = self.client.explain(*alert)
+        {
+            return explained;
+        }
         let (why, what): (String, String) = match failed {
             Failed::Plain => (
                 "the server answers without TLS".to_owned(),
@@ -170,7 +221,7 @@ impl Tls {
             Failed::Silent => ("the server accepts the connection and does not answer".to_owned(), speaks.to_owned()),
             Failed::Early => (
                 "the server sent data before it was asked".to_owned(),
-                "check that this port serves HTTP/1.1".to_owned(),
+                format!("check that this port serves {protocol}"),
             ),
             Failed::Tls(rustls::Error::InvalidCertificate(error)) => untrusted(error, &name, cas),
             Failed::Tls(rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) | rustls::Error::PeerIncompatible(
@@ -192,14 +243,12 @@ impl Tls {
                 "use a host of the server in the URL, and --resolve HOST:PORT:ADDRESS for its address".to_owned(),
             ),
             Failed::Tls(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => (
-                "the server does not speak HTTP/1.1 on this port (ALPN)".to_owned(),
-                "use a port that serves HTTP/1.1".to_owned(),
-            ),
-            Failed::Tls(rustls::Error::AlertReceived(
-                AlertDescription::CertificateRequired | AlertDescription::BadCertificate | AlertDescription::UnknownCA
-            )) => (
-                "the server wants a certificate of the client, and none is sent".to_owned(),
-                "load a port that asks for none".to_owned(),
+                format!("the server does not speak {protocol} on this port (ALPN)"),
+                if self.http2 {
+                    "enable HTTP/2 on the server, or remove --http2 for HTTP/1.1".to_owned()
+                } else {
+                    "use a port that serves HTTP/1.1, or --http2".to_owned()
+                },
             ),
             Failed::Tls(error) => (error.to_string(), speaks.to_owned()),
         };
@@ -398,13 +447,14 @@ impl Session {
         })
     }
 
-    /// Goes on with the handshake; what was agreed, once it is complete.
+    /// Goes on with the handshake; what was agreed, once it is complete, and how many bytes in `plain` came with its end already.
     pub(super) fn handshake(
         &mut self,
         socket: &Socket,
         wire: &mut [u8],
         plain: &mut [u8],
-    ) -> io::Result<Option<Agreed>> {
+    ) -> io::Result<Option<(Agreed, usize)>> {
+        let mut early = 0;
         let lost = |error: io::Error| match error.kind() {
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failed::Reset.into(),
             ErrorKind::UnexpectedEof => Failed::Closed.into(),
@@ -413,14 +463,22 @@ impl Session {
         self.flush(socket).map_err(lost)?;
         while self.tls.is_handshaking() {
             match self.read(socket, wire, plain) {
-                Ok(came) if came.length > 0 => return Err(Failed::Early.into()),
+                Ok(came) if came.length > 0 && self.tls.is_handshaking() => {
+                    return Err(Failed::Early.into());
+                }
+                Ok(came) if came.length > 0 => early = came.length,
                 Ok(came) if came.ended => return Err(Failed::Closed.into()),
                 Ok(_) => self.flush(socket).map_err(lost)?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(lost(error)),
             }
         }
-        Ok(Some(self.agreed()))
+        Ok(Some((self.agreed(), early)))
+    }
+
+    /// HTTP/2 was negotiated.
+    pub(super) fn is_http2(&self) -> bool {
+        self.tls.alpn_protocol() == Some(HTTP2)
     }
 
     fn agreed(&self) -> Agreed {

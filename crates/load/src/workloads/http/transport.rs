@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use socket2::SockAddr;
 
+use super::identity::Identity;
 use super::tls::{self, Tls, Trust};
 use super::values::{Url, texts};
 use crate::Error;
@@ -34,6 +35,14 @@ pub struct Transport {
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cacert: Option<String>,
+    /// Send the certificate of this file (PEM) to a server that asks for one; certificates of CAs between it and the server's CA follow it.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert: Option<String>,
+    /// The private key of `--cert` (PEM, not encrypted) [default: in the file of the certificate].
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// Accept any certificate of the server.
     #[arg(long)]
     #[serde(default)]
@@ -100,6 +109,7 @@ impl Transport {
         if !url.tls {
             for (key, is_given) in [
                 (&["cacert"], self.cacert.is_some()),
+                (&["cert"], self.cert.is_some()),
                 (&["insecure"], self.insecure),
                 (&["tls"], self.tls.is_some()),
             ] {
@@ -115,6 +125,10 @@ impl Transport {
         if self.insecure && self.cacert.is_some() {
             let why = "insecure accepts any certificate, so that cacert has no effect; remove one";
             found.push(Contradiction::of(&["insecure", "cacert"], why));
+        }
+        if self.key.is_some() && self.cert.is_none() {
+            let why = "key is that of a client certificate, and there is none; name it with cert, or remove key";
+            found.push(Contradiction::of(&["key"], why));
         }
         if let Some(other) = self.resolve.iter().find(|one| !one.is_for(url)) {
             let why = format!(
@@ -155,24 +169,25 @@ impl Transport {
         found
     }
 
-    /// The file that it needs.
-    pub(super) fn file(&self) -> Option<&str> {
-        self.cacert.as_deref()
+    /// The files that it needs.
+    pub(super) fn files(&self) -> impl Iterator<Item = &str> {
+        let files = [&self.cacert, &self.cert, &self.key];
+        files.into_iter().flatten().map(String::as_str)
     }
 
     /// The route of connections for `url`; reads the certificates that it needs.
-    pub(super) fn route(&self, url: &Url, site: &Site<'_>) -> Result<Route, Error> {
+    pub(super) fn route(&self, url: &Url, site: &Site<'_>, http2: bool) -> Result<Route, Error> {
         let address = match &site.target {
             Target::Address(address) => (*address).into(),
             Target::Unix(path) => SockAddr::unix(path)
                 .map_err(|error| site.wrong(format!("no path of a Unix socket: {error}")))?,
         };
-        let tls = self.tls(url, site)?;
+        let tls = self.tls(url, site, http2)?;
         Ok(Route { address, tls })
     }
 
     /// TLS with the server of `url`; nothing where it does not use TLS.
-    fn tls(&self, url: &Url, site: &Site<'_>) -> Result<Option<Tls>, Error> {
+    fn tls(&self, url: &Url, site: &Site<'_>, http2: bool) -> Result<Option<Tls>, Error> {
         if !url.tls {
             return Ok(None);
         }
@@ -193,8 +208,25 @@ impl Transport {
                 ))
             })?,
         };
-        let tls = Tls::new(name, trust, self.tls).map_err(|why| site.wrong(why))?;
+        let identity = self.identity(site)?;
+        let tls =
+            Tls::new(name, trust, identity, self.tls, http2).map_err(|why| site.wrong(why))?;
         Ok(Some(tls))
+    }
+
+    /// The client certificate with its key.
+    fn identity(&self, site: &Site<'_>) -> Result<Option<Identity>, Error> {
+        let Some(cert) = &self.cert else {
+            return Ok(None);
+        };
+        let read = |file: &str| (site.read)(file).map_err(|why| site.wrong(why));
+        let text = read(cert)?;
+        let (key, key_text) = match &self.key {
+            Some(key) => (key, read(key)?),
+            None => (cert, text.clone()),
+        };
+        let identity = Identity::of((cert, &text), (key, &key_text), &tls::provider());
+        identity.map(Some).map_err(|why| site.wrong(why))
     }
 }
 
@@ -206,6 +238,9 @@ impl fmt::Display for Transport {
         }
         if let Some(version) = self.tls {
             write!(f, " with TLS {version}")?;
+        }
+        if let Some(cert) = &self.cert {
+            write!(f, " with client certificate {cert}")?;
         }
         if self.insecure {
             f.write_str(", certificate not verified")?;
@@ -381,6 +416,22 @@ mod tests {
                     ..default()
                 },
                 "cacert",
+            ),
+            (
+                "http://a/",
+                Transport {
+                    cert: Some("x".to_owned()),
+                    ..default()
+                },
+                "cert",
+            ),
+            (
+                "https://a/",
+                Transport {
+                    key: Some("x".to_owned()),
+                    ..default()
+                },
+                "key",
             ),
             (
                 "https://b/",

@@ -21,6 +21,17 @@ pub struct Url {
     pub path: String,
 }
 
+/// A property of a test plan: `users=100`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", inline)]
+pub struct Property {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
 /// A header line: `Accept: text/html`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -124,6 +135,26 @@ impl Url {
     }
 }
 
+impl Url {
+    /// Stands for the server that a test plan names, until the plan has been read.
+    pub(super) fn of_plan() -> Self {
+        Self {
+            tls: false,
+            authority: OF_PLAN.to_owned(),
+            target: format!("{OF_PLAN}:80"),
+            path: "/".to_owned(),
+        }
+    }
+
+    /// No URL was given.
+    pub fn is_of_plan(&self) -> bool {
+        self.authority == OF_PLAN
+    }
+}
+
+/// No host has such a name.
+const OF_PLAN: &str = "{plan}";
+
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "https" } else { "http" };
@@ -190,6 +221,26 @@ impl FromStr for Header {
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.value)
+    }
+}
+
+impl FromStr for Property {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+        let (name, value) =
+            pair.ok_or_else(|| format!("'{text}' is no property; write it as NAME=VALUE"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
     }
 }
 
@@ -300,7 +351,7 @@ macro_rules! texts {
     };
 }
 
-texts!(Url, Header, Method, Expect);
+texts!(Url, Header, Method, Expect, Property);
 pub(super) use texts;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! once a second a thread hands a finished [`Part`] to the coordinator.
 
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use super::Workload;
@@ -25,6 +26,8 @@ const SPIN_NS: u64 = 10_000;
 const ROUNDS: usize = 8;
 /// How often replies are looked for at the end of a turn: short against any latency that a pair of variants is judged by.
 const DRAIN_NS: u64 = 50_000;
+/// Default of `net.ipv4.ip_local_port_range`: services listen elsewhere.
+const EPHEMERAL: Range<usize> = 32_768..61_000;
 /// Refusals in a row after which a batch is given up.
 const REFUSALS: u32 = 4;
 
@@ -69,9 +72,34 @@ pub(crate) struct Generator<'a> {
     drops_known: bool,
 }
 
-fn open(workload: &Workload, form: &Form<'_>) -> Result<Vec<OwnedFd>, Error> {
-    let wish = wish(workload, form);
-    (0..workload.sockets).map(|_| socket::open(&wish)).collect()
+/// The sockets of a thread.
+fn open(workload: &Workload, form: &Form<'_>, thread: usize) -> Result<Vec<OwnedFd>, Error> {
+    let any = wish(workload, form);
+    let first = first_port(workload);
+    (0..workload.sockets)
+        .map(|index| {
+            let port = first.wrapping_add((thread * workload.sockets + index) as u16);
+            let wish = Wish { port, ..any };
+            // Somebody else may have that port; and a socket that is its own target would answer itself.
+            if port == workload.target.port() {
+                return socket::open(&any);
+            }
+            socket::open(&wish).or_else(|_| socket::open(&any))
+        })
+        .collect()
+}
+
+/// The first of as many ports in a row as the workload has sockets. Runs with the same seed have the same ports, so whatever
+/// deals datagrams by a hash of addresses and ports deals those of both halves of a pair alike.
+fn first_port(workload: &Workload) -> u16 {
+    let sockets = workload.threads * workload.sockets;
+    let from = if sockets <= EPHEMERAL.len() {
+        EPHEMERAL
+    } else {
+        1024..65_536
+    };
+    let choices = from.len().saturating_sub(sockets) as u64 + 1;
+    (from.start as u64 + spread(workload.seed) % choices) as u16
 }
 
 /// What a socket of the workload must be.
@@ -111,11 +139,12 @@ impl<'a> Generator<'a> {
         share: Option<Share>,
     ) -> Result<Self, Error> {
         let thread = ledger.thread();
-        let run = spread(workload.seed);
+        // A run with the same ports must not take the late replies of the one before for its own.
+        let run = spread(workload.seed ^ now_ns());
         let form = Form::new(&workload.payload);
         let (fds, mut queue) = match share {
             Some(Share { ports, queue }) => (ports, Some(queue)),
-            None => (open(workload, &form)?, None),
+            None => (open(workload, &form, thread)?, None),
         };
         let mut sockets = Vec::with_capacity(workload.sockets);
         for index in 0..workload.sockets {

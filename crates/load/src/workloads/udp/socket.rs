@@ -7,7 +7,7 @@
 
 use std::io;
 use std::mem::{size_of, size_of_val};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const TRUESIZE: usize = 2048;
 pub(super) struct Wish {
     pub(super) target: SocketAddr,
     pub(super) source: Option<IpAddr>,
-    /// Source port, where there is a source address; 0 is the kernel's choice.
+    /// Source port; 0 is the kernel's choice.
     pub(super) port: u16,
     pub(super) pmtudisc_do: bool,
     /// Size of one datagram of a burst, where bursts are asked for.
@@ -109,7 +109,12 @@ pub(super) fn open(wish: &Wish) -> Result<OwnedFd, Error> {
     if room > receive_buffer(fd) / 2 {
         let _ = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &room);
     }
-    if let Some(source) = wish.source {
+    let unspecified = || match wish.target {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    let source = wish.source.or_else(|| (wish.port > 0).then(unspecified));
+    if let Some(source) = source {
         let mut address = SocketAddr::new(source, wish.port);
         if let (SocketAddr::V6(ours), SocketAddr::V6(theirs)) = (&mut address, wish.target) {
             // A link-local source lies on the device of its target.

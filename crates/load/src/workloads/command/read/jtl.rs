@@ -33,7 +33,11 @@ fn read(output: &str) -> Result<Figures, String> {
         xml(output)
     }?;
     if samples.is_empty() {
-        return Err("no samples".to_owned());
+        return Err(
+            "it has no samples: the plan sent nothing. Where its loops or threads are ${__P(...)}, the jar ApacheJMeter_functions must be on the \
+             class path"
+                .to_owned(),
+        );
     }
     let mut figures = Figures::default();
     let good = samples.iter().filter(|sample| sample.is_good).count() as f64;

@@ -25,6 +25,8 @@ use serde_json::Value;
 pub struct Figures {
     /// Requests per second that were answered correctly.
     pub rate_per_s: Option<f64>,
+    /// Requests of the run, those that failed included.
+    pub requests: Option<f64>,
     /// Requests that failed or were answered with an error, as a share of all.
     pub errors: Option<f64>,
     /// How long the program measured, seconds.
@@ -107,6 +109,7 @@ impl Figures {
 
     /// Notes how many of all requests failed.
     fn failed(&mut self, failed: f64, all: f64) {
+        self.requests = Some(all);
         if all > 0.0 && failed >= 0.0 {
             self.errors = Some((failed / all).min(1.0));
         }

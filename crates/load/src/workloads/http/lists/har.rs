@@ -114,29 +114,27 @@ pub fn parse(
         return Err(format!("{file} has more than {MOST} requests; split it"));
     }
     let mut listed = Listed::default();
-    // When the request before had its response, milliseconds.
-    let mut before: Option<f64> = None;
+    let mut pauses = Pauses::default();
     for (at, recorded) in archive.log.entries.iter().enumerate() {
         match recorded.entry(target, cookies) {
             Err(why) => {
+                // A WebSocket is open while its user does something else.
+                if why != WEBSOCKET {
+                    pauses.skip(recorded);
+                }
                 let Request { method, url, .. } = &recorded.request;
                 let what = format!("{} {}", shortened(method), shortened(url));
                 listed.skipped.push(Skipped { what, why });
             }
             Ok(mut entry) => {
                 if timing {
-                    let text = &recorded.started_date_time;
-                    let began = time_ms(text).ok_or_else(|| {
+                    entry.pause = pauses.before(recorded).ok_or_else(|| {
                         format!(
                             "{file}, entry {}: cannot read startedDateTime '{}'; remove --har-timing",
                             at + 1,
-                            shortened(text)
+                            shortened(&recorded.started_date_time)
                         )
                     })?;
-                    let pause = before.map_or(0.0, |before| began - before);
-                    // A day is longer than any pause of a user; a clock may have been set.
-                    entry.pause = Duration::from_secs_f64(pause.clamp(0.0, 86_400e3) / 1e3);
-                    before = Some(began + recorded.time.unwrap_or(0.0).clamp(0.0, 86_400e3));
                 }
                 listed.entries.push(entry);
             }
@@ -145,7 +143,47 @@ pub fn parse(
     Ok(listed)
 }
 
+/// A day, milliseconds: longer than any pause of a user. A clock may have been set meanwhile.
+const DAY_MS: f64 = 86_400e3;
+
+/// What is skipped for this reason.
+const WEBSOCKET: &str = "WebSocket";
+
+/// The time between a response and the next request, without what skipped requests took of it.
+#[derive(Debug, Default)]
+struct Pauses {
+    /// When the exchanges so far were over, milliseconds; absent before the first that is sent.
+    over: Option<f64>,
+    /// Time without an exchange since the last that is sent, milliseconds.
+    idle: f64,
+}
+
+impl Pauses {
+    /// The pause before a request that is sent, where the time at which it began can be read.
+    fn before(&mut self, recorded: &Recorded) -> Option<Duration> {
+        let (began, ended) = recorded.span_ms()?;
+        let gap = self.over.map_or(0.0, |over| (began - over).max(0.0));
+        let pause = (self.idle + gap).min(DAY_MS);
+        (self.over, self.idle) = (Some(ended), 0.0);
+        Some(Duration::from_secs_f64(pause / 1e3))
+    }
+
+    /// A request that is not sent: the user waited for it too.
+    fn skip(&mut self, recorded: &Recorded) {
+        if let (Some(over), Some((began, ended))) = (self.over, recorded.span_ms()) {
+            self.idle += (began - over).max(0.0);
+            self.over = Some(over.max(ended));
+        }
+    }
+}
+
 impl Recorded {
+    /// From its beginning to its end, milliseconds since 1970.
+    fn span_ms(&self) -> Option<(f64, f64)> {
+        let began = time_ms(&self.started_date_time)?;
+        Some((began, began + self.time.unwrap_or(0.0).clamp(0.0, DAY_MS)))
+    }
+
     /// As a request of the load; else why not, in words that are the same for others of its sort.
     fn entry(&self, target: &Target<'_>, cookies: bool) -> Result<Entry, String> {
         let Request {
@@ -157,7 +195,7 @@ impl Recorded {
         let scheme = url.split(':').next().unwrap_or_default();
         match scheme.to_ascii_lowercase().as_str() {
             "http" | "https" => {}
-            "ws" | "wss" => return Err("WebSocket".to_owned()),
+            "ws" | "wss" => return Err(WEBSOCKET.to_owned()),
             other => return Err(format!("{}: URL", shortened(other))),
         }
         let upgrades = headers.iter().any(|header| {
@@ -165,7 +203,7 @@ impl Recorded {
                 && header.value.eq_ignore_ascii_case("websocket")
         });
         if upgrades || self.resource_type.as_deref() == Some("websocket") {
-            return Err("WebSocket".to_owned());
+            return Err(WEBSOCKET.to_owned());
         }
         let path = target.path_of(url)?;
         let Method(method) = method.parse()?;
@@ -353,6 +391,28 @@ mod tests {
             pauses,
             [Duration::ZERO, Duration::from_secs(1), Duration::ZERO]
         );
+    }
+
+    #[test]
+    fn the_time_of_a_skipped_request_is_no_pause() {
+        let entry = |ms: u32, time: u32, url: &str| {
+            format!(
+                "{{\"startedDateTime\": \"2026-11-26T10:00:00.{ms:03}Z\", \"time\": {time}, \"request\": {{\"method\": \"GET\", \"url\": \"{url}\"}}}}"
+            )
+        };
+        let entries = [
+            entry(50, 10, "https://cdn.example/before"),
+            entry(100, 100, "https://shop.example/"),
+            entry(150, 10, "https://cdn.example/within"),
+            entry(250, 300, "https://cdn.example/after"),
+            entry(300, 60_000, "wss://shop.example/live"),
+            entry(600, 10, "https://shop.example/next"),
+        ];
+        let archive = format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(", "));
+        let listed = parse("s.har", archive.as_bytes(), &SHOP, true, false).unwrap();
+        let pauses: Vec<Duration> = listed.entries.iter().map(|one| one.pause).collect();
+        // From 200 to 250 and from 550 to 600.
+        assert_eq!(pauses, [Duration::ZERO, Duration::from_millis(100)]);
     }
 
     #[test]

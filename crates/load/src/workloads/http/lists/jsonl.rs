@@ -143,6 +143,7 @@ impl Line<'_> {
             body,
             expect: self.expect,
             pause: self.pause.map_or(Duration::ZERO, |pause| pause.0),
+            ..Entry::default()
         })
     }
 }
@@ -185,6 +186,7 @@ mod tests {
             )),
             expect: Some("status=201".parse().unwrap()),
             pause: Duration::from_millis(20),
+            ..Entry::default()
         };
         assert_eq!(entries[..2], [plain, create]);
         assert_eq!(entries[2].method, "PUT");

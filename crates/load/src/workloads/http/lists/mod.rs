@@ -1,6 +1,7 @@
 //! Lists of requests: what one user sends, request by request. One module per format, each a pure function of the file's bytes.
 
 pub mod har;
+pub mod jmx;
 pub mod jsonl;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,9 @@ use super::values::{Expect, Header};
 
 /// Most requests of a list.
 const MOST: usize = 1_000_000;
+
+/// How many things that are skipped for the same reason are named.
+const SHOWN: usize = 5;
 
 /// A request as it was written. Path, values of headers and body may contain placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +30,13 @@ pub struct Entry {
     pub body: Option<(Vec<u8>, &'static str)>,
     /// What makes its response an answer; as the load says where it is absent.
     pub expect: Option<Expect>,
-    /// Time between the response before and this request.
+    /// Texts that its body must contain beside, or (`false`) must not; none is empty.
+    pub texts: Vec<(String, bool)>,
+    /// It neither sends nor keeps cookies, though the load keeps some.
+    pub no_cookies: bool,
+    /// Its connection ends with its response.
+    pub closes: bool,
+    /// Time between the response before and this request, in a list.
     pub pause: Duration,
 }
 
@@ -56,8 +66,15 @@ impl Listed {
             by_reason.entry(why).or_default().push(what);
         }
         let line = |(why, requests): (&str, Vec<&str>)| {
-            let more = if requests.len() > 1 { ", ..." } else { "" };
-            format!("{} skipped, {why}: {}{more}", requests.len(), requests[0])
+            // More would hide the other reasons.
+            let more = requests.len().saturating_sub(SHOWN);
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            let shown = requests[..requests.len().min(SHOWN)].join(", ");
+            format!("{} skipped, {why}: {shown}{more}", requests.len())
         };
         by_reason.into_iter().map(line).collect()
     }
