@@ -494,6 +494,7 @@ fn asks(finding: &Finding, look: &str, auto: &Auto) -> Vec<Ask> {
                 },
                 bundle_with: Vec::new(),
                 workload: Changes::NONE,
+                workload_after: Changes::NONE,
                 shared_lock: is_about_locks(&turn.id),
                 label: None,
                 reference: None,
@@ -533,6 +534,16 @@ fn wish(turn: &Recommendation, auto: &Auto) -> Result<String, String> {
         };
     }
     let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
+    if auto.java && knob.is_of_java() {
+        return match &turn.to {
+            Some(wanted) if knob.java_change(wanted).is_some() => Ok(wanted.clone()),
+            Some(wanted) => Err(format!(
+                "'{wanted}' is no value of this knob; write {}",
+                knob.values
+            )),
+            None => Err("the finding leaves the value to you".to_owned()),
+        };
+    }
     if let Some(why) = not_in_a_run(knob) {
         return Err(why.to_owned());
     }

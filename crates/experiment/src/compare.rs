@@ -1,5 +1,7 @@
 //! One comparison: pairs of two variants, gated, interleaved, judged at fixed decision points.
 
+use std::collections::BTreeMap;
+
 use rungwise_model::tune::{Delta, Half, Pair, Run};
 use rungwise_stats::decide::{self, Call};
 use rungwise_stats::histogram::Histogram;
@@ -367,6 +369,19 @@ impl Compared {
         median(&self.counted().map(figure).collect::<Vec<_>>())
     }
 
+    /// Medians, with the change, of the metrics that every counted run has beside those with fields of their own.
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
+        let runs: Vec<_> = self.counted().map(|pair| &pair.b.metrics).collect();
+        let first = runs.first().into_iter().flat_map(|metrics| metrics.keys());
+        first
+            .filter(|name| runs.iter().all(|metrics| metrics.contains_key(*name)))
+            .filter_map(|name| {
+                let of = |pair: &Pair| pair.b.metrics.get(name).copied().unwrap_or(f64::NAN);
+                Some((name.clone(), self.median_of(of)?))
+            })
+            .collect()
+    }
+
     /// The guard rail that does not hold with the change, and not because of the variant without it alone.
     fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
         guards.iter().find_map(|guard| match guard {
@@ -413,7 +428,11 @@ impl Compared {
 
 /// The message if a metric is above its limit, and not because of the variant without the change alone.
 fn rose(name: &str, before: f64, after: f64, at_most: f64) -> Option<String> {
-    let unit = if metric::is_latency(name) { " us" } else { "" };
+    let unit = match name {
+        latency if metric::is_latency(latency) => " us",
+        bytes if metric::is_bytes(bytes) => " bytes",
+        _ => "",
+    };
     (after > at_most && after > before).then(|| {
         format!(
             "guard rail violated: {name} rose from {before:.0}{unit} to {after:.0}{unit} (limit {at_most:.0}{unit})"
@@ -514,7 +533,7 @@ fn certified_cost(pair: &Pair) -> Option<f64> {
 /// Why a pair does not count.
 fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
     for (half, run) in [("A", &pair.a), ("B", &pair.b)] {
-        if run.cpu.foreign > judging.discard_above {
+        if judging.is_timed() && run.cpu.foreign > judging.discard_above {
             return Some(format!(
                 "half {half}: {:.1} % foreign CPU (limit {:.1} %)",
                 run.cpu.foreign * 100.0,
@@ -532,10 +551,11 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
             .of(run)
             .is_some_and(|value| value.is_finite() && value > 0.0)
         {
-            return Some(format!(
-                "half {half}: no {} above zero to compare",
-                judging.objective.metric()
-            ));
+            let name = judging.objective.metric();
+            return Some(match run.unavailable.get(name) {
+                Some(why) => format!("half {half}: no {name}: {why}"),
+                None => format!("half {half}: no {name} above zero to compare"),
+            });
         }
         let unknown = |guard: &&Guard| match guard {
             Guard::P99 { .. } => run.p99_us.is_none(),
@@ -547,7 +567,9 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
                 Guard::Other { name, .. } => name,
                 _ => "p99",
             };
-            return Some(format!("half {half} lacks the guarded metric {name}"));
+            let why = run.unavailable.get(name);
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            return Some(format!("half {half} lacks the guarded metric {name}{why}"));
         }
     }
     None
@@ -560,6 +582,9 @@ fn wait_for_quiet(
     stage: &mut dyn Stage,
     observer: &mut dyn Observer,
 ) -> Result<(), Error> {
+    if !judging.is_timed() {
+        return Ok(());
+    }
     let began = stage.elapsed_s();
     loop {
         let foreign = stage.foreign_now()?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rungwise_load::Parameters;
+use rungwise_model::metric::BYTES_PER_REQUEST;
 use rungwise_stats::budget::Budget;
 use rungwise_stats::decide::Rules;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,18 @@ impl Judging {
         Budget::new(self.alpha)
     }
 
+    /// A rate or a latency is judged, which foreign load and a generator at its limit would distort. What a request allocates is the
+    /// same at each rate.
+    pub fn is_timed(&self) -> bool {
+        let counted = |name: &str| name == BYTES_PER_REQUEST;
+        let timed = |guard: &Guard| match guard {
+            Guard::Loss { .. } | Guard::Errors { .. } => false,
+            Guard::P99 { .. } => true,
+            Guard::Other { name, .. } => !counted(name),
+        };
+        !counted(self.objective.metric()) || self.guards.iter().any(timed)
+    }
+
     /// A guard rail judges error replies; without one, a run with more than a few of them is not usable.
     pub fn guards_errors(&self) -> bool {
         let errors = |guard: &Guard| matches!(guard, Guard::Errors { .. });
@@ -122,9 +135,12 @@ pub struct Step {
     pub set: Vec<(Setting, String)>,
     /// Ids of earlier rungs that are tried again together with this one if they were not kept alone.
     pub bundle_with: Vec<String>,
-    /// What it changes about the workload.
+    /// What it changes about the workload, in both halves of its pairs.
     #[serde(alias = "traffic")]
     pub workload: Changes,
+    /// What it changes about the workload in the half with the change alone.
+    #[serde(default, skip_serializing_if = "Changes::is_none")]
+    pub workload_after: Changes,
     /// Threads contend for a lock, so it is never judged by CPU cost alone.
     pub shared_lock: bool,
     /// What it holds for.
@@ -150,6 +166,9 @@ pub struct Auto {
     pub on_this_host: bool,
     /// Switches of the service and their values, `off` among them.
     pub switches: BTreeMap<String, Vec<String>>,
+    /// The command of the service starts a JVM, whose options can be changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub java: bool,
     /// Device for device knobs.
     pub device: Option<String>,
 }

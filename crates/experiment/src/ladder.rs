@@ -5,6 +5,8 @@
 //! are tried again together with it; a bundle that is kept is then pruned: each earlier member is taken out
 //! again where the others are better without it.
 
+use std::collections::BTreeMap;
+
 use rungwise_knobs::Scope;
 use rungwise_model::tune::{AaCheck, Delta, Outcome, Reference, Run, Rung, RungLatency, Verdict};
 use rungwise_stats::budget::Budget;
@@ -253,7 +255,8 @@ impl<'a> Climb<'a> {
             return Ok(());
         }
         let before = self.before(step);
-        let after = before.with(&step.set);
+        let mut after = before.with(&step.set);
+        after.workload = after.workload.and(&step.workload_after);
         if before == after {
             self.finish(empty(step, Outcome::Skipped, "already in effect"));
             return Ok(());
@@ -414,7 +417,8 @@ impl<'a> Climb<'a> {
                 a: before,
                 b: after,
                 shared_lock: step.shared_lock || self.lock_left,
-                fresh: false,
+                // One service for both halves would be older in each run; those of other rungs are not.
+                fresh: self.design.restarts && !step.workload_after.is_none(),
                 alpha: self.budget.part(self.to_come),
             },
         )?;
@@ -604,6 +608,7 @@ impl<'a> Climb<'a> {
                     p99: latency.p99,
                 })
             },
+            metrics: compared.metrics(),
             delta: compared.delta,
             cpu_delta: compared.cpu_delta,
             cost_only: compared.cost_only,
@@ -657,6 +662,7 @@ static START: Step = Step {
     set: Vec::new(),
     bundle_with: Vec::new(),
     workload: Changes::NONE,
+    workload_after: Changes::NONE,
     shared_lock: false,
     label: None,
     reference: None,
@@ -696,6 +702,7 @@ pub(crate) fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
         rate_per_s: None,
         cpu_us_per_tx: None,
         latency_us: None,
+        metrics: BTreeMap::new(),
         delta: None,
         cpu_delta: None,
         cost_only: false,

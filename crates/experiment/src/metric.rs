@@ -3,6 +3,7 @@
 //! A workload reports some of these, and any other number that a scenario picks from its output; a metric is a name, a unit and the better direction.
 
 use rungwise_load::Parameters;
+use rungwise_model::metric::{BYTES_PER_REQUEST, Unit, find};
 use rungwise_model::tune::Run;
 use rungwise_stats::decide::Direction;
 use serde::{Deserialize, Serialize};
@@ -14,26 +15,14 @@ pub const OF_CPU: [&str; 3] = [
     "client.cpu_us_per_tx",
 ];
 
-/// The metrics that a workload may report, those of the CPUs among them.
+/// Metrics of a service that is a JVM. They are measured where a scenario names them, since that stops the JVM for a moment.
+pub const OF_JVM: [&str; 1] = [BYTES_PER_REQUEST];
+
+/// The metrics that a workload may report, with those of the CPUs and of a JVM.
 pub fn of(workload: &Parameters) -> Vec<&str> {
     let own = workload.traffic().metrics();
-    own.into_iter().chain(OF_CPU).collect()
+    own.into_iter().chain(OF_CPU).chain(OF_JVM).collect()
 }
-
-/// Metrics where more is better. For all other known metrics less is better.
-const MORE_IS_BETTER: [&str; 1] = ["rate"];
-
-/// Metrics that every reader of a report knows.
-const KNOWN: [&str; 8] = [
-    "rate",
-    "loss",
-    "errors",
-    "mean",
-    "max",
-    "cpu_us_per_tx",
-    "server.cpu_us_per_tx",
-    "client.cpu_us_per_tx",
-];
 
 /// The metric that decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,12 +110,8 @@ impl Objective {
     /// For a sentence: `transaction rate`, `p99 latency`.
     pub fn words(&self) -> String {
         match self.metric.as_str() {
-            "rate" => "transaction rate".to_owned(),
             quantile if is_quantile(quantile) => format!("{quantile} latency"),
-            "cpu_us_per_tx" => "CPU time per transaction".to_owned(),
-            "server.cpu_us_per_tx" => "server's CPU time per transaction".to_owned(),
-            "client.cpu_us_per_tx" => "client's CPU time per transaction".to_owned(),
-            other => other.to_owned(),
+            other => find(other).map_or(other, |known| known.words).to_owned(),
         }
     }
 
@@ -148,13 +133,16 @@ impl Objective {
 
 /// The way that is better of a metric whose meaning is known.
 pub fn better(metric: &str) -> Option<Direction> {
-    if MORE_IS_BETTER.contains(&metric) {
-        Some(Direction::HigherIsBetter)
-    } else if KNOWN.contains(&metric) || is_quantile(metric) {
-        Some(Direction::LowerIsBetter)
-    } else {
-        None
+    match find(metric) {
+        Some(known) if known.more_is_better => Some(Direction::HigherIsBetter),
+        Some(_) => Some(Direction::LowerIsBetter),
+        None => is_quantile(metric).then_some(Direction::LowerIsBetter),
     }
+}
+
+/// Its values are bytes.
+pub fn is_bytes(metric: &str) -> bool {
+    find(metric).is_some_and(|known| known.unit == Unit::Bytes)
 }
 
 /// It is a latency: `p50`, `p99.9`, `mean`, `max`.
@@ -187,6 +175,8 @@ pub fn value(run: &Run, metric: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use rungwise_model::metric::METRICS;
+
     use super::*;
 
     #[test]
@@ -209,6 +199,9 @@ mod tests {
         assert_eq!(better("rate"), Some(Direction::HigherIsBetter));
         for metric in ["p99", "p99.9", "errors", "max", "server.cpu_us_per_tx"] {
             assert_eq!(better(metric), Some(Direction::LowerIsBetter), "{metric}");
+        }
+        for metric in &METRICS {
+            assert!(better(metric.id).is_some() && !metric.words.is_empty());
         }
         assert_eq!(better("jobs"), None);
         assert_eq!(better("p"), None);

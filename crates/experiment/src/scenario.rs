@@ -9,6 +9,7 @@ pub(crate) mod command;
 mod document;
 pub(crate) mod files;
 mod fill;
+mod java;
 pub(crate) mod known;
 mod problem;
 mod resolve;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use rungwise_host::cpu::{CpuSource, Owner};
 use rungwise_host::{Host, process};
+use rungwise_knobs::Knob;
 use rungwise_load::values::Count;
 use rungwise_load::{Parameters, WORKLOADS, Workload};
 use rungwise_model::tune::Reference;
@@ -30,6 +32,7 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 pub use files::{LARGEST, Source};
 pub use fill::{FillError, LOAD_PLACEHOLDERS, PLACEHOLDERS, Places, fill};
+pub use java::{JavaCommand, Judged};
 pub use problem::{Problem, Problems};
 
 use crate::design::{Auto, Design, Judging, Step};
@@ -42,27 +45,90 @@ pub const SCHEMA: u32 = 1;
 /// The default value of every service switch.
 pub const OFF: &str = "off";
 
-/// The scenarios inside the binary: name and text.
-const BUILTINS: &[(&str, &str)] = &[
+/// Placeholder for the folder of the build.
+const BUILT: &str = "{built}";
+
+/// A scenario inside the binary.
+struct Builtin {
+    name: &'static str,
+    text: &'static str,
+    /// Names and texts of the files beside it that its build reads.
+    sources: &'static [(&'static str, &'static str)],
+}
+
+const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "heap-per-request",
+        text: include_str!("../../../labs/heap-per-request/scenario.toml"),
+        sources: ORDERS,
+    },
+    Builtin {
+        name: "heap-per-request-cases",
+        text: include_str!("../../../labs/heap-per-request-cases/scenario.toml"),
+        sources: ORDERS,
+    },
+    Builtin {
+        name: "heap-per-request-jmeter",
+        text: include_str!("../../../labs/heap-per-request-jmeter/scenario.toml"),
+        sources: ORDERS,
+    },
+    Builtin {
+        name: "heap-per-request-jvms",
+        text: include_str!("../../../labs/heap-per-request-jvms/scenario.toml"),
+        sources: ORDERS,
+    },
+    Builtin {
+        name: "redis-command",
+        text: include_str!("../../../labs/redis-command/scenario.toml"),
+        sources: &[],
+    },
+    Builtin {
+        name: "udp-echo",
+        text: include_str!("../../../labs/udp-echo/scenario.toml"),
+        sources: &[],
+    },
+    Builtin {
+        name: "udp-echo-auto",
+        text: include_str!("../../../labs/udp-echo-auto/scenario.toml"),
+        sources: &[],
+    },
+    Builtin {
+        name: "web-nginx",
+        text: include_str!("../../../labs/web-nginx/scenario.toml"),
+        sources: &[],
+    },
+    Builtin {
+        name: "web-nginx-auto",
+        text: include_str!("../../../labs/web-nginx-auto/scenario.toml"),
+        sources: &[],
+    },
+];
+
+/// The Spring Boot service of the heap labs.
+const ORDERS: &[(&str, &str)] = &[
     (
-        "redis-command",
-        include_str!("../../../labs/redis-command/scenario.toml"),
+        "jmeter/pom.xml",
+        include_str!("../../../labs/heap-per-request/jmeter/pom.xml"),
     ),
     (
-        "udp-echo",
-        include_str!("../../../labs/udp-echo/scenario.toml"),
+        "pom.xml",
+        include_str!("../../../labs/heap-per-request/pom.xml"),
     ),
     (
-        "udp-echo-auto",
-        include_str!("../../../labs/udp-echo-auto/scenario.toml"),
+        "src/main/java/orders/Application.java",
+        include_str!("../../../labs/heap-per-request/src/main/java/orders/Application.java"),
     ),
     (
-        "web-nginx",
-        include_str!("../../../labs/web-nginx/scenario.toml"),
+        "src/main/java/orders/JsonBuffers.java",
+        include_str!("../../../labs/heap-per-request/src/main/java/orders/JsonBuffers.java"),
     ),
     (
-        "web-nginx-auto",
-        include_str!("../../../labs/web-nginx-auto/scenario.toml"),
+        "src/main/java/orders/Order.java",
+        include_str!("../../../labs/heap-per-request/src/main/java/orders/Order.java"),
+    ),
+    (
+        "src/main/java/orders/OrderController.java",
+        include_str!("../../../labs/heap-per-request/src/main/java/orders/OrderController.java"),
     ),
 ];
 
@@ -81,10 +147,16 @@ pub struct Scenario {
     pub workload: Parameters,
     /// Discarded at the start of every run.
     pub warmup: Duration,
+    /// Requests that are sent at the start of every run and discarded, 0 for none; there is no `warmup` then.
+    pub warmup_requests: u64,
+    /// Requests whose allocation is counted after a run; absent, as many as it answered.
+    pub counted_requests: Option<u64>,
     /// Measured length of every run.
     pub measure: Duration,
     /// Variants take turns of a few milliseconds where they can.
     pub turns: bool,
+    /// What requests allocate in the service's JVM is measured in each run.
+    pub allocation: bool,
     /// The state in which the ladder starts.
     pub start: Start,
     /// The changes to try, in order; none where they are found.
@@ -199,6 +271,21 @@ pub struct Started {
     pub files: BTreeMap<String, Source>,
     /// The command that installs the program.
     pub install: Option<String>,
+    /// How it is built before its first start.
+    pub build: Option<Box<Build>>,
+}
+
+/// How a service is built: a command that runs in a folder of its own, among copies of the sources. `{built}` is that folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Files, or folders with all that is below them, relative to the scenario.
+    pub sources: Vec<String>,
+    /// How long it may take.
+    pub within: Duration,
+    /// The command that installs what it needs.
+    pub install: Option<String>,
 }
 
 /// How the author of a scenario recognises a service that can take work.
@@ -213,24 +300,41 @@ pub enum ReadyBy {
 }
 
 impl Started {
-    /// The command line for these settings: the command, then the arguments of each switch by knob id.
+    /// The command line for these settings: the command with the options of a JVM, then the arguments of each switch by knob id.
     /// Settings that are no switches of this service add nothing.
     pub fn command_for(
         &self,
         settings: &BTreeMap<Setting, String>,
         places: &Places,
     ) -> Result<Vec<String>, FillError> {
-        let switched = settings.iter().filter_map(|(setting, value)| {
-            match self.switches.get(&setting.knob)?.get(value)? {
-                Effect::Arguments(arguments) => Some(arguments),
-                Effect::Text(_) => None,
-            }
+        Ok(self.java_command(settings, places)?.words)
+    }
+
+    /// Whether `{built}` is in what starts the service or loads it; `unread` is the answer for a template that was not read yet.
+    fn names_built(&self, workload: &Parameters, unread: bool) -> bool {
+        let effects = self.switches.values().flat_map(BTreeMap::values);
+        let switched = effects.flat_map(|effect| match effect {
+            Effect::Arguments(words) => words.as_slice(),
+            Effect::Text(text) => std::slice::from_ref(text),
         });
-        self.command
-            .iter()
-            .chain(switched.flatten())
-            .map(|part| fill(part, places))
-            .collect()
+        let loads = match workload {
+            Parameters::Command(command) => command.command.as_slice(),
+            _ => &[],
+        };
+        let mut words = self.command.iter().chain(switched).chain(loads);
+        let in_file = |source: &Source| match source {
+            Source::Inline(text) => text.contains(BUILT),
+            Source::Template { text, .. } => {
+                text.as_ref().map_or(unread, |text| text.contains(BUILT))
+            }
+        };
+        words.any(|word| word.contains(BUILT)) || self.files.values().any(in_file)
+    }
+
+    /// Whether the service restarts where this knob is set.
+    fn is_switch(&self, knob: &str) -> bool {
+        let of_java = || rungwise_knobs::find(knob).is_ok_and(Knob::is_of_java);
+        self.switches.contains_key(knob) || of_java()
     }
 
     /// The files for these settings, by their names in the scratch folder. A switch without a setting is off.
@@ -283,6 +387,23 @@ impl Scenario {
         }
     }
 
+    /// How the service is built, where it is.
+    pub fn build(&self) -> Option<&Build> {
+        match &self.service {
+            Service::Started(started) => started.build.as_deref(),
+            Service::Running(_) => None,
+        }
+    }
+
+    /// Whether the service's program is a result of its build.
+    pub fn builds_program(&self) -> bool {
+        let Service::Started(started) = &self.service else {
+            return false;
+        };
+        let program = started.command.first();
+        started.build.is_some() && program.is_some_and(|program| program.contains(BUILT))
+    }
+
     /// Whether the service's program can be started here.
     pub fn find_program(&self, places: &Places) -> Result<(), Problems> {
         let (Service::Started(started), Some(at)) = (&self.service, &self.program_at) else {
@@ -312,8 +433,11 @@ impl Scenario {
     /// Shorter runs and one early look: for a first impression, and blind to small effects.
     pub fn make_quick(&mut self) {
         self.quick = true;
-        self.warmup = self.warmup.min(Duration::from_millis(40));
-        self.measure = self.measure.min(self.workload.traffic().kind().quick);
+        // Code that the JIT compiler has not seen long enough allocates more, and few requests allocate less than the JVM rounds.
+        if !self.allocation {
+            self.warmup = self.warmup.min(Duration::from_millis(40));
+            self.measure = self.measure.min(self.workload.traffic().kind().quick);
+        }
         self.judging.looks.truncate(1);
         if let Some(auto) = &mut self.auto {
             auto.look_s = auto.look_s.min(2.0);
@@ -329,15 +453,25 @@ impl Scenario {
         };
         let switches = |step: &Step| {
             let mut set = step.set.iter();
-            set.any(|(setting, _)| started.switches.contains_key(&setting.knob))
+            set.any(|(setting, _)| started.is_switch(&setting.knob))
         };
-        self.auto.is_some() && !started.switches.is_empty() || self.rungs.iter().any(switches)
+        let can = !started.switches.is_empty() || self.starts_java();
+        self.auto.is_some() && can || self.rungs.iter().any(switches)
+    }
+
+    /// Its service is a JVM, and options of that can be set.
+    fn starts_java(&self) -> bool {
+        let Service::Started(started) = &self.service else {
+            return false;
+        };
+        rungwise_jvm::edit::java_word(&started.command).is_some()
     }
 
     /// What is compared with what, at a `place` in words; device knobs set `device`.
     pub fn design(&self, place: String, device: Option<&str>) -> Design {
         let auto = self.auto.clone().map(|auto| Auto {
             device: device.map(str::to_owned),
+            java: self.starts_java(),
             ..auto
         });
         Design {
@@ -358,7 +492,7 @@ impl Scenario {
 
 /// The names of the scenarios inside the binary.
 pub fn builtins() -> impl Iterator<Item = &'static str> {
-    BUILTINS.iter().map(|(name, _)| *name)
+    BUILTINS.iter().map(|builtin| builtin.name)
 }
 
 /// `; did you mean 'NAME'?` where a scenario inside the binary is called almost so.
@@ -368,10 +502,16 @@ pub fn nearest_builtin(name: &str) -> String {
 
 /// The text of a scenario inside the binary.
 pub fn builtin(name: &str) -> Option<&'static str> {
-    BUILTINS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, text)| *text)
+    find_builtin(name).map(|builtin| builtin.text)
+}
+
+/// Names and texts of the files that the build of a scenario inside the binary reads.
+pub fn builtin_sources(name: &str) -> &'static [(&'static str, &'static str)] {
+    find_builtin(name).map_or(&[], |builtin| builtin.sources)
+}
+
+fn find_builtin(name: &str) -> Option<&'static Builtin> {
+    BUILTINS.iter().find(|builtin| builtin.name == name)
 }
 
 /// The JSON schema of the file.

@@ -50,6 +50,19 @@ impl Changes {
     /// Changes nothing.
     pub const NONE: Self = Self(BTreeMap::new());
 
+    /// Whether nothing is changed.
+    pub fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// These changes, and `more` on top.
+    #[must_use]
+    pub fn and(&self, more: &Self) -> Self {
+        let mut all = self.0.clone();
+        all.extend(more.0.clone());
+        Self(all)
+    }
+
     /// The parameters that are changed.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

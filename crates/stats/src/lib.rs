@@ -13,6 +13,7 @@ pub mod decide;
 pub mod histogram;
 pub mod interval;
 pub mod noise;
+pub mod proportion;
 pub mod ratio;
 pub mod schedule;
 

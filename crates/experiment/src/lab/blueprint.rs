@@ -1,7 +1,7 @@
 //! Turns a scenario and the abilities of this machine into a lab that can be built.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use rungwise_load::Parameters;
 use rungwise_load::engine::Arrival;
 use rungwise_load::parameters::{Load, Probe, Site, Target, WrittenTarget};
 
+use super::allocation;
 use super::program::Program;
 use super::topology::Wanted;
 use crate::scenario::command::Output;
@@ -28,6 +29,8 @@ pub struct Means {
     pub cpus: Vec<usize>,
     /// Why network namespaces are unavailable, if they are.
     pub no_namespaces: Option<String>,
+    /// Folder of the built service, where the scenario builds one.
+    pub built: Option<String>,
 }
 
 /// What loads the service; a variant may change a part of it.
@@ -50,6 +53,10 @@ pub struct Own {
     device: Option<String>,
     /// Load before each measured window.
     pub warmup: Duration,
+    /// Requests before each measured window instead, 0 for none.
+    pub(super) warmup_requests: u64,
+    /// Requests whose allocation is counted; absent, as many as were answered.
+    pub(super) counted_requests: Option<u64>,
     /// Measured length of a run.
     pub measure: Duration,
     /// Loads that are already prepared, by the changes to the parameters: files are read once.
@@ -106,6 +113,10 @@ pub struct Blueprint {
     pub cpus: Vec<usize>,
     /// Variants take turns where they can.
     pub(crate) turns: bool,
+    /// What requests allocate in the service's JVM is measured in each run.
+    pub(crate) allocation: bool,
+    /// Neither a rate nor a latency is judged.
+    pub(crate) untimed: bool,
 }
 
 /// Why a scenario cannot be built here, one sentence.
@@ -134,6 +145,7 @@ impl Blueprint {
             rungwise: means.rungwise.clone(),
             // Each run has one of its own.
             scratch: "{scratch}".to_owned(),
+            built: means.built.clone(),
         };
         let target = match scenario.workload.traffic().target() {
             WrittenTarget::Address(text) => Target::Address(target(text, &places)?),
@@ -147,6 +159,7 @@ impl Blueprint {
                     .address()
                     .expect("programs ask an address and a port"),
                 measure: scenario.measure,
+                warmup_requests: scenario.warmup_requests,
             };
             let words = program.to_string();
             (Loader::Program(Box::new(program)), words, Probe::Connection)
@@ -157,11 +170,19 @@ impl Blueprint {
                 cpus: means.cpus.clone(),
                 device: topology.client_device().map(str::to_owned),
                 warmup: scenario.warmup,
+                warmup_requests: scenario.warmup_requests,
+                counted_requests: scenario.counted_requests,
                 measure: scenario.measure,
                 made: Vec::new(),
             };
             let load = own.load(&Changes::NONE).map_err(Unbuildable)?;
-            let words = format!("{load}; warm-up {} ms", scenario.warmup.as_millis());
+            let mut words = match scenario.warmup_requests {
+                0 => format!("{load}; warm-up {} ms", scenario.warmup.as_millis()),
+                requests => format!("{load}; warm-up {requests} requests"),
+            };
+            if let Some(counted) = scenario.counted_requests {
+                let _ = write!(words, ", {counted} requests counted");
+            }
             (Loader::Own(Box::new(own)), words, load.probe())
         };
         let answer = match (answer, target) {
@@ -178,7 +199,10 @@ impl Blueprint {
             loader,
             words,
             cpus: means.cpus.clone(),
-            turns: scenario.turns,
+            // Counted requests come before and after a run, and have no turns.
+            turns: scenario.turns && !scenario.allocation && scenario.warmup_requests == 0,
+            allocation: scenario.allocation,
+            untimed: !scenario.judging.is_timed(),
         })
     }
 
@@ -195,6 +219,29 @@ impl Blueprint {
         match &self.loader {
             Loader::Own(own) => own.warmup.as_secs_f64(),
             Loader::Program(_) => 0.0,
+        }
+    }
+
+    /// Seconds of a run after it is measured, about: blocks of counted requests for what they allocate.
+    pub fn counted_s(&self) -> f64 {
+        match &self.loader {
+            Loader::Own(own) if self.allocation && own.counted_requests.is_none() => {
+                allocation::PART * own.measure.as_secs_f64()
+            }
+            Loader::Own(_) | Loader::Program(_) => 0.0,
+        }
+    }
+
+    /// Requests of a run that take as long as they take.
+    pub fn requests(&self) -> u64 {
+        match &self.loader {
+            Loader::Own(own) => {
+                let counted = own.counted_requests.filter(|_| self.allocation);
+                own.warmup_requests + counted.map_or(0, allocation::with_first)
+            }
+            Loader::Program(program) => {
+                program.warmup_requests + program.command.requests.unwrap_or(0)
+            }
         }
     }
 
@@ -224,6 +271,14 @@ impl Blueprint {
                 .unwrap_or_default(),
             Service::Running(_) => BTreeMap::new(),
         }
+    }
+
+    /// What these settings change about the `java` of the service's command, in words; nothing where they change none.
+    pub fn java_changes(&self, settings: &BTreeMap<Setting, String>) -> Option<String> {
+        let Service::Started(started) = &self.service else {
+            return None;
+        };
+        started.java_command(settings, &self.places).ok()?.changes()
     }
 
     /// The command line of the service with these settings, or which process it is.

@@ -4,10 +4,12 @@
 //! warm up, measure. A setting is never written over: going back undoes the edit that is in force, so the
 //! journal holds at most one live edit per setting and the way back is the one a crash would take.
 
+mod allocation;
 mod blueprint;
 mod knobs;
 mod look;
 mod program;
+mod read_back;
 mod service;
 mod topology;
 mod turns;
@@ -32,18 +34,20 @@ use rungwise_model::tune::Run;
 use rungwise_probes::{Capture, load_report};
 use rungwise_stats::histogram::Histogram;
 
+use self::allocation::{Allocation, Blocks};
 pub use self::blueprint::{Blueprint, Loader, Means, Own};
 pub use self::knobs::Found;
 use self::knobs::Knobs;
 pub use self::look::{CapturePlace, Capturer};
 pub use self::program::Program;
+use self::program::Ran;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
 use self::turns::Second;
 use self::witness::Witness;
 use crate::metric;
 use crate::scenario::Places;
-use crate::stage::{Sample, Stage, StageError, Variant};
+use crate::stage::{Changes, Sample, Stage, StageError, Variant};
 
 /// A service under traffic, and the knobs around it.
 pub struct Lab {
@@ -53,6 +57,8 @@ pub struct Lab {
     knobs: Knobs,
     topology: Topology,
     loader: Loader,
+    allocation: Allocation,
+    untimed: bool,
     cpus: usize,
     began: Instant,
     earlier_s: f64,
@@ -108,6 +114,8 @@ impl Lab {
             knobs,
             topology,
             loader: blueprint.loader.clone(),
+            allocation: Allocation::new(blueprint.allocation),
+            untimed: blueprint.untimed,
             places,
             cpus: blueprint.cpus.len(),
             began: clock::now(),
@@ -184,7 +192,8 @@ impl Lab {
         let set = self.knobs.bring_to(&[(&self.topology, variant)]);
         set.and_then(|()| {
             let started = |pid| self.knobs.answer_for(pid);
-            self.running.ensure(&self.topology, variant, started)
+            self.running.ensure(&self.topology, variant, started)?;
+            self.allocation.follow(&self.running)
         })
         .map_err(|error| self.blamed(error))
     }
@@ -234,8 +243,10 @@ impl Lab {
         &mut self,
         load: &dyn Load,
         length: &Length,
+        (warmup, counted): (u64, Option<u64>),
         target: &Target,
     ) -> Result<Sample, StageError> {
+        self.warm_up(load, warmup, length.seed)?;
         let at_s = self.elapsed_s();
         let sources = self.cpu_sources();
         let meter = EdgeMeter::new(&sources);
@@ -263,9 +274,48 @@ impl Lab {
         alive.map_err(|error| self.blamed(error))?;
         let completed = ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
         self.answered = true;
+        let answered = counted.unwrap_or(completed.arrived);
         let mut sample = self.sample(at_s, completed, closed(meter)?, &sources);
         sample.run.served = witness.and_then(Witness::seen);
+        if let Some(counters) = self.allocation.counters() {
+            let blocks = Blocks {
+                load,
+                entry: &*thread_start,
+                interrupted: &self.interrupted,
+                seed: length.seed,
+            };
+            let bytes = blocks.measure(&counters, answered);
+            self.check_interrupt()?;
+            let alive = self.running.still_alive();
+            alive.map_err(|error| self.blamed(error))?;
+            allocation::put(&mut sample.run, bytes);
+        }
         Ok(sample)
+    }
+
+    /// Sends so many requests, of which nothing is measured.
+    fn warm_up(&mut self, load: &dyn Load, requests: u64, seed: u64) -> Result<(), StageError> {
+        if requests == 0 {
+            return Ok(());
+        }
+        let thread_start = self.topology.client_entry();
+        let length = Length {
+            warmup: Duration::ZERO,
+            stop: Stop::Count(requests),
+            seed,
+        };
+        let hooks = Hooks {
+            thread_start: &*thread_start,
+            window: &|_| {},
+            interrupted: &self.interrupted,
+            turns: None,
+        };
+        let ended = load.run(&length, &hooks, &mut |_| {});
+        self.check_interrupt()?;
+        let alive = self.running.still_alive();
+        alive.map_err(|error| self.blamed(error))?;
+        ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
+        Ok(())
     }
 
     /// What a run of the generator gave, of which `cpu` is the CPU time and `sources` are whose.
@@ -281,6 +331,7 @@ impl Lab {
             &Surroundings {
                 // Judged by the pair's gate, whose limit is the scenario's; a pair that it refuses may still count by cost.
                 foreign_cpu: None,
+                untimed: self.untimed,
                 ..self.surroundings(&cpu, sources)
             },
         );
@@ -310,6 +361,7 @@ impl Lab {
                 p50_us: Some(latency.p50),
                 p99_us: Some(latency.p99),
                 metrics: metrics.into(),
+                unavailable: BTreeMap::new(),
                 cpu,
                 certified,
                 served: None,
@@ -318,16 +370,19 @@ impl Lab {
         }
     }
 
-    /// One run by a program.
-    fn run_program(&mut self, program: &Program, variant: &Variant) -> Result<Sample, StageError> {
-        let at_s = self.elapsed_s();
-        let service = Vec::from_iter(self.service_cpu());
+    /// The program's run from its start to its end.
+    fn run_to_end(
+        &mut self,
+        program: &Program,
+        changes: (&Changes, Option<u64>),
+        service: &[CpuSource],
+    ) -> Result<Ran, StageError> {
         let ran = program.run(
             &self.places,
             &self.scratch,
-            &variant.workload,
+            changes,
             self.topology.client_namespace(),
-            &service,
+            service,
             &self.interrupted,
         );
         self.check_interrupt()?;
@@ -341,6 +396,20 @@ impl Lab {
             other => self.blamed(other),
         })?;
         self.answered = true;
+        Ok(ran)
+    }
+
+    /// One run by a program.
+    fn run_program(&mut self, program: &Program, variant: &Variant) -> Result<Sample, StageError> {
+        if program.warmup_requests > 0 {
+            let changes = (&variant.workload, Some(program.warmup_requests));
+            self.run_to_end(program, changes, &[])?;
+        }
+        let at_s = self.elapsed_s();
+        let service = Vec::from_iter(self.service_cpu());
+        let counters = self.allocation.counters();
+        let before = counters.as_ref().map(|counters| counters.at_rest());
+        let ran = self.run_to_end(program, (&variant.workload, None), &service)?;
         let figures = ran.figures;
         let rate_per_s = figures.rate_per_s.or(ran.picked.get("rate").copied());
         // Where the program tells neither rate nor time, a run counts as one transaction.
@@ -362,7 +431,7 @@ impl Lab {
         }
         // These stand by themselves.
         metrics.retain(|name, _| !["rate", "errors", "p50", "p99"].contains(&name.as_str()));
-        Ok(Sample {
+        let mut sample = Sample {
             run: Run {
                 at_s,
                 rate_per_s: rate_per_s.unwrap_or(0.0),
@@ -374,12 +443,22 @@ impl Lab {
                 p50_us,
                 p99_us,
                 metrics,
+                unavailable: BTreeMap::new(),
                 cpu: ran.cpu,
                 certified: Ok(()),
                 served: None,
             },
             latency: Histogram::new(),
-        })
+        };
+        if let Some((counters, before)) = counters.zip(before) {
+            let by_rate = rate_per_s.map(|rate| rate * seconds);
+            let answered = figures.requests.or(by_rate);
+            let bytes = before
+                .map_err(|error| error.to_string())
+                .and_then(|before| allocation::of_program(before, &counters, answered));
+            allocation::put(&mut sample.run, bytes);
+        }
+        Ok(sample)
     }
 
     /// Captures the machine while a program loads the service repeatedly.
@@ -406,7 +485,8 @@ impl Lab {
             let load = scope.spawn(move || {
                 let _ = began.send(());
                 while !over.load(Ordering::Relaxed) {
-                    match program.run(places, scratch, &variant.workload, namespace, &[], over) {
+                    let changes = (&variant.workload, None);
+                    match program.run(places, scratch, changes, namespace, &[], over) {
                         Ok(_) | Err(StageError::Interrupted) => {}
                         Err(error) => return Err(error),
                     }
@@ -466,8 +546,9 @@ impl Stage for Lab {
                     stop: Stop::After(own.measure),
                     seed,
                 };
+                let by_count = (own.warmup_requests, own.counted_requests);
                 let target = own.target.clone();
-                self.run_own(&*load, &length, &target)
+                self.run_own(&*load, &length, by_count, &target)
             }
             Loader::Program(program) => {
                 let program = program.clone();
@@ -512,6 +593,8 @@ impl Stage for Lab {
             stop: Stop::After(window + look::MARGIN),
             seed,
         };
+        let warmup = own.warmup_requests;
+        self.warm_up(&*load, warmup, seed)?;
         let Some(capturer) = &mut self.capturer else {
             return Err(StageError::Broken(NO_EYES.to_owned()));
         };

@@ -45,6 +45,8 @@ pub struct Program {
     pub target: SocketAddr,
     /// Measured length of a run.
     pub measure: Duration,
+    /// Requests of the run before each measured one, of which nothing is kept; 0 for none.
+    pub warmup_requests: u64,
 }
 
 /// What a run of it gave.
@@ -69,24 +71,25 @@ impl Drop for OutputFile {
 }
 
 impl Program {
-    /// Runs it once, with its output in `scratch`; `places` are what its placeholders stand for, `service` the CPU clocks of the
-    /// service.
+    /// Runs it once, with its output in `scratch`; `places` are what its placeholders stand for, `requests` how many it is to send if not as
+    /// many as the scenario says, `service` the CPU clocks of the service.
     pub(super) fn run(
         &self,
         places: &Places,
         scratch: &Scratch,
-        changes: &Changes,
+        (changes, requests): (&Changes, Option<u64>),
         namespace: Option<&Namespace>,
         service: &[CpuSource],
         interrupted: &AtomicBool,
     ) -> Result<Ran, StageError> {
         let file = OutputFile(scratch.join("output"));
         let parameters = Parameters::Command(self.command.clone());
-        let Ok(Parameters::Command(changed)) = changes.applied(&parameters) else {
+        let Ok(Parameters::Command(mut changed)) = changes.applied(&parameters) else {
             let why =
                 "the rung's workload parameters do not fit a load program (kind = \"command\")";
             return Err(StageError::Unavailable(why.to_owned()));
         };
+        changed.requests = requests.or(changed.requests);
         let words = command::words(
             &changed,
             places,
@@ -163,6 +166,10 @@ impl Program {
                     words.join(" ")
                 ))
             })?;
+        let enough = enough(&figures, changed.requests);
+        enough.map_err(|why| {
+            StageError::Precondition(format!("{why}; command: {}{last}", words.join(" ")))
+        })?;
         Ok(Ran {
             figures,
             picked,
@@ -177,9 +184,15 @@ impl fmt::Display for Program {
         let words = self.command.command.join(" ");
         let (target, connections) = (self.target, self.command.connections);
         write!(f, "{words} to {target}, {connections} connections")?;
-        match self.command.rate {
-            Some(rate) => write!(f, ", {:.0}/s", rate.0),
-            None => Ok(()),
+        if let Some(rate) = self.command.rate {
+            write!(f, ", {:.0}/s", rate.0)?;
+        }
+        if let Some(requests) = self.command.requests {
+            write!(f, ", {requests} requests")?;
+        }
+        match self.warmup_requests {
+            0 => Ok(()),
+            requests => write!(f, " after {requests} that are not measured"),
         }
     }
 }
@@ -206,6 +219,24 @@ fn figures(output: &Output, text: &str) -> Result<(Figures, BTreeMap<String, f64
         picked.insert(name.clone(), number);
     }
     Ok((figures, picked))
+}
+
+/// Refuses a run of fewer requests than the program was asked for: it may have failed and still have succeeded.
+fn enough(figures: &Figures, wanted: Option<u64>) -> Result<(), String> {
+    let Some(wanted) = wanted else {
+        return Ok(());
+    };
+    match figures.requests {
+        Some(sent) if sent >= wanted as f64 => Ok(()),
+        Some(sent) => Err(format!(
+            "the load program succeeded, but its output shows {sent:.0} requests instead of the {wanted} that workload.requests or \
+             experiment.warmup_requests asks for; have it send {{requests}} of them, and look at its log"
+        )),
+        None => Err(format!(
+            "the output of the load program does not show how many requests it sent, and workload.requests asks for {wanted}; choose an output \
+             that shows it, or remove workload.requests"
+        )),
+    }
 }
 
 /// The last lines of a program, for an error.

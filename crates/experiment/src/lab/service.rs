@@ -6,11 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use rungwise_host::cpu::CpuSource;
+use rungwise_host::hotspot::Jvm;
 use rungwise_host::process::{Attached, Launch, Ready, Service};
 use rungwise_host::{clock, files, process};
 
+use super::read_back;
 use super::topology::Topology;
-use crate::scenario::{self, Existing, Places, Service as Wanted, Started};
+use crate::scenario::{self, Existing, JavaCommand, Places, Service as Wanted, Started};
 use crate::stage::{StageError, Variant};
 
 /// How long a predecessor's port may stay taken.
@@ -36,7 +38,7 @@ pub(super) struct Running {
 /// What a service is started with.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Setup {
-    argv: Vec<String>,
+    command: JavaCommand,
     /// By their names in its scratch folder.
     files: BTreeMap<String, String>,
 }
@@ -78,6 +80,18 @@ impl Running {
         if setup == self.setup && matches!(self.process, Process::Ours(_)) {
             return Ok(());
         }
+        if setup.command.is_changed()
+            && let Some(why) = setup.command.judged(self.places.cpus).refusal
+        {
+            return Err(StageError::Unavailable(why));
+        }
+        if let Some(program) = &setup.command.program
+            && process::locate(program).is_none()
+        {
+            return Err(StageError::Unavailable(format!(
+                "cannot start {program}: there is no such program; install that JDK, or set jvm.jdk_upgrade to the path of its java"
+            )));
+        }
         self.stop();
         let patience = if self.replaces {
             RELEASE
@@ -98,7 +112,7 @@ impl Running {
                     return Err(StageError::Precondition(error.to_string()));
                 }
                 Err(error @ rungwise_host::Error::Died { .. }) => {
-                    let why = format!("{error}: {}", setup.argv.join(" "));
+                    let why = format!("{error}: {}", setup.command.words.join(" "));
                     return Err(StageError::ServiceFailed(why));
                 }
                 Err(error) => return Err(StageError::ServiceFailed(error.to_string())),
@@ -107,7 +121,21 @@ impl Running {
         self.setup = setup;
         self.process = Process::Ours(service);
         self.replaces = true;
-        Ok(())
+        let read = self.read_back();
+        if read.is_err() {
+            self.stop();
+        }
+        read
+    }
+
+    /// Whether the JVM runs with the options of the variant.
+    fn read_back(&self) -> Result<(), StageError> {
+        let command = &self.setup.command;
+        if !command.is_changed() {
+            return Ok(());
+        }
+        let read = self.jvm().and_then(|jvm| read_back::check(&jvm, command));
+        read.map_err(StageError::Unavailable)
     }
 
     fn start(
@@ -124,7 +152,7 @@ impl Running {
             files::write(&scratch.join(name), text.as_bytes())?;
         }
         let service = Service::start(&Launch {
-            argv: setup.argv.clone(),
+            argv: setup.command.words.clone(),
             namespace: topology.server_namespace(),
             ..Launch::default()
         })?;
@@ -140,7 +168,7 @@ impl Running {
                 let Some(how) = service.ended() else {
                     return Ok(());
                 };
-                let how = format!("under load, {how}: {}", self.setup.argv.join(" "));
+                let how = format!("under load, {how}: {}", self.setup.command.words.join(" "));
                 self.stop();
                 Err(StageError::ServiceFailed(how))
             }
@@ -179,6 +207,33 @@ impl Running {
             Process::None => None,
             Process::Ours(service) => Some(service.pid()),
             Process::Attached(attached) => Some(attached.pid()),
+        }
+    }
+
+    /// The JVM among its processes.
+    ///
+    /// # Errors
+    ///
+    /// There is none that can be asked, or more than one.
+    pub(super) fn jvm(&self) -> Result<Jvm, String> {
+        let (Some(pid), Some(processes)) = (self.pid(), self.processes()) else {
+            return Err("the service does not run".to_owned());
+        };
+        let why = match Jvm::open(pid) {
+            Ok(jvm) => return Ok(jvm),
+            Err(error) => error,
+        };
+        // It may be a script that has started a JVM.
+        let members = processes.members().unwrap_or_default();
+        let others = members.into_iter().filter(|member| *member != pid);
+        let mut jvms: Vec<Jvm> = others.filter_map(|pid| Jvm::open(pid).ok()).collect();
+        match (jvms.pop(), jvms.len()) {
+            (Some(jvm), 0) => Ok(jvm),
+            (Some(_), more) => Err(format!(
+                "the service has {} JVMs; have its command start one alone",
+                more + 1
+            )),
+            (None, _) => Err(why.to_string()),
         }
     }
 
@@ -235,10 +290,10 @@ impl Running {
         }
         let settings = &variant.settings;
         let setup = started
-            .command_for(settings, &self.places)
-            .and_then(|argv| {
+            .java_command(settings, &self.places)
+            .and_then(|command| {
                 let files = started.files_for(settings, &self.places)?;
-                Ok(Setup { argv, files })
+                Ok(Setup { command, files })
             });
         setup.map_err(|error| StageError::Unavailable(error.to_string()))
     }

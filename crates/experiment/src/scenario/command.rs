@@ -51,6 +51,7 @@ pub(crate) fn words(
         "seconds" => Some(seconds.to_string()),
         "rate" => parameters.rate.map(|rate| rate.0.to_string()),
         "connections" => Some(parameters.connections.to_string()),
+        "requests" => parameters.requests.map(|requests| requests.to_string()),
         "output" => Some(output.to_owned()),
         _ => None,
     };
@@ -61,6 +62,11 @@ pub(crate) fn words(
 /// Whether the figures are read from a file that the program writes.
 pub(crate) fn writes_output(parameters: &Parameters) -> bool {
     takes(parameters, "{output}")
+}
+
+/// Whether the program sends as many requests as it is asked to.
+pub(super) fn sends_counted(parameters: &Parameters) -> bool {
+    takes(parameters, "{requests}")
 }
 
 fn takes(parameters: &Parameters, placeholder: &str) -> bool {
@@ -86,6 +92,9 @@ pub(super) fn check(parameters: &Parameters, reader: &mut Reader<'_, '_>, whole:
             Ok(_) if part.contains("{rate}") && parameters.rate.is_none() => {
                 "'{rate}' has no value; set workload.rate".to_owned()
             }
+            Ok(_) if part.contains("{requests}") && parameters.requests.is_none() => {
+                "'{requests}' has no value; set workload.requests".to_owned()
+            }
             Ok(_) => continue,
         };
         let span = reader.spans.get(&format!("workload.command[{index}]"));
@@ -105,7 +114,10 @@ pub(super) fn check(parameters: &Parameters, reader: &mut Reader<'_, '_>, whole:
     }
     for (name, place) in &parameters.metrics {
         let key = format!("workload.metrics.{name}");
-        if name == "loss" || metric::OF_CPU.contains(&name.as_str()) {
+        if name == "loss"
+            || metric::OF_CPU.contains(&name.as_str())
+            || metric::OF_JVM.contains(&name.as_str())
+        {
             let message = format!("'{name}' is reserved; choose another name");
             reader.note(&key, whole, message);
         }

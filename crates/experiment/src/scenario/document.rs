@@ -155,7 +155,7 @@ pub(super) struct AutoTable {
 #[serde(deny_unknown_fields)]
 pub(super) struct ServiceTable {
     /// Program and arguments that start it. No shell is involved. Placeholders: `{server}`, `{client}`,
-    /// `{device}`, `{cpus}`, `{rungwise}`, `{scratch}`.
+    /// `{device}`, `{cpus}`, `{rungwise}`, `{scratch}`, `{built}`.
     pub command: Option<At<Vec<At<String>>>>,
     /// The service already runs as this process and is neither started nor stopped.
     pub pid: Option<At<u32>>,
@@ -185,6 +185,22 @@ pub(super) struct ServiceTable {
     #[serde(default)]
     pub templates: BTreeMap<At<String>, At<String>>,
     /// Command that installs the program, for the message that it is missing.
+    pub install: Option<At<String>>,
+    /// How the service is built before its first start; the result stays in a cache.
+    pub build: Option<At<BuildTable>>,
+}
+
+/// How the service is built: copies of the sources in a folder of their own, and a command that runs there. `{built}` is that folder.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BuildTable {
+    /// Program and arguments, executed in the folder that contains the sources. No shell is involved, and nothing is replaced in them.
+    pub command: At<Vec<At<String>>>,
+    /// Files, or folders with all that is below them; relative to the scenario.
+    pub sources: At<Vec<At<String>>>,
+    /// Maximum time; after it the build is stopped. Default 10m.
+    pub within: Option<At<String>>,
+    /// Command that installs what the build needs, for the message that it failed.
     pub install: Option<At<String>>,
 }
 
@@ -220,6 +236,9 @@ pub(super) struct ObjectiveTable {
     /// Limits with a veto: `loss <= 1%`, `errors == 0`, `p99 < 20ms`.
     #[serde(default)]
     pub guards: Vec<At<String>>,
+    /// Metrics that are measured and shown without deciding anything: `bytes_per_request`. All other metrics always are.
+    #[serde(default)]
+    pub readings: Vec<At<String>>,
 }
 
 /// How pairs are run and judged; every key has a default that suits most machines.
@@ -228,6 +247,10 @@ pub(super) struct ObjectiveTable {
 pub(super) struct ExperimentTable {
     /// Warm-up at the start of every run, not measured. Default 100ms.
     pub warmup: Option<At<String>>,
+    /// Warm-up by a number of requests instead of a time: the same work however fast the machine is. Default: none.
+    pub warmup_requests: Option<At<u64>>,
+    /// Requests whose allocation is counted after a run for `bytes_per_request`. Default: as many as the run answered.
+    pub counted_requests: Option<At<u64>>,
     /// Measured length of every run. Default 300ms.
     pub measure: Option<At<String>>,
     /// Run both variants at once and switch the load between them every 20 ms, where the change allows it. Default true.
@@ -306,6 +329,10 @@ pub(super) struct RungTable {
     #[serde(default)]
     #[schemars(schema_with = "workload::changes")]
     pub workload: Option<At<Changes>>,
+    /// Workload parameters that it changes in the half with the change alone: the requests are the change. Only with `branch` or `limit`.
+    #[serde(default)]
+    #[schemars(schema_with = "workload::changes")]
+    pub workload_after: Option<At<Changes>>,
     /// Published figure after the same step.
     pub reference: Option<ReferenceTable>,
 }

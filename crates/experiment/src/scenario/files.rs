@@ -188,6 +188,24 @@ pub(super) fn misnamed(name: &str) -> Option<String> {
     })
 }
 
+/// Why two files cannot have these names.
+pub(super) fn conflict(name: &str, other: &str) -> Option<String> {
+    let (path, other_path) = (Path::new(name), Path::new(other));
+    let (file, below) = match (path.starts_with(other_path), other_path.starts_with(path)) {
+        (true, true) => {
+            return Some(format!(
+                "'{name}' and '{other}' name the same file; remove one of them"
+            ));
+        }
+        (true, false) => (other, name),
+        (false, true) => (name, other),
+        (false, false) => return None,
+    };
+    Some(format!(
+        "'{file}' is a file, so '{below}' cannot be below it; rename one of them"
+    ))
+}
+
 /// A name in a text that cannot be replaced.
 pub(super) struct Mistake {
     /// The name.

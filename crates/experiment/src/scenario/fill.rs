@@ -1,11 +1,11 @@
-//! Placeholders in commands and addresses: `{server}`, `{client}`, `{device}`, `{cpus}`, `{rungwise}`, `{scratch}`.
+//! Placeholders in commands and addresses: `{server}`, `{client}`, `{device}`, `{cpus}`, `{rungwise}`, `{scratch}`, `{built}`.
 //!
 //! The addresses of a lab are known only once it is built, and a file must run on any machine. Literal braces are doubled.
 
 use super::problem::did_you_mean;
 
 /// Every placeholder and its meaning.
-pub const PLACEHOLDERS: [(&str, &str); 6] = [
+pub const PLACEHOLDERS: [(&str, &str); 7] = [
     ("server", "address of the server"),
     ("client", "address of the client"),
     ("device", "network device of the server"),
@@ -15,6 +15,7 @@ pub const PLACEHOLDERS: [(&str, &str); 6] = [
         "scratch",
         "folder for the service's files, empty at each start",
     ),
+    ("built", "folder of what [service.build] built"),
 ];
 
 /// The values of the placeholders in one run.
@@ -32,6 +33,8 @@ pub struct Places {
     pub rungwise: String,
     /// Folder that is empty at each start of the service.
     pub scratch: String,
+    /// Folder of the built service, where one is built.
+    pub built: Option<String>,
 }
 
 impl Places {
@@ -44,6 +47,7 @@ impl Places {
             "cpus" => self.cpus.to_string(),
             "rungwise" => self.rungwise.clone(),
             "scratch" => self.scratch.clone(),
+            "built" => self.built.clone().ok_or(FillError::NoBuild)?,
             _ => return Ok(None),
         }))
     }
@@ -54,7 +58,7 @@ impl Places {
 pub enum FillError {
     /// An unknown name.
     #[error(
-        "unknown placeholder '{{{name}}}'{near}; placeholders: {{server}}, {{client}}, {{device}}, {{cpus}}, {{rungwise}} and {{scratch}}"
+        "unknown placeholder '{{{name}}}'{near}; placeholders: {{server}}, {{client}}, {{device}}, {{cpus}}, {{rungwise}}, {{scratch}} and {{built}}"
     )]
     Unknown {
         /// The name between the braces.
@@ -62,9 +66,23 @@ pub enum FillError {
         /// The nearest placeholder, as a question; may be empty.
         near: String,
     },
+    /// Options of a JVM are set, and no JVM is started.
+    #[error(
+        "'{knob}' changes options of java, and service.command has no word 'java' (or a path that ends in /java); have the command start \
+         java itself, or declare the arguments of '{knob}' in [service.switches]"
+    )]
+    NoJava {
+        /// The knob.
+        knob: String,
+    },
     /// There is no device.
     #[error("'{{device}}' has no value here: the server has no network device of its own")]
     NoDevice,
+    /// Nothing is built.
+    #[error(
+        "'{{built}}' is the folder of what [service.build] built, and there is no such table; add it"
+    )]
+    NoBuild,
     /// In a file: what is between the braces is nearly a placeholder.
     #[error(
         "'{{{name}}}' is no placeholder{near}; write '{{{{{name}}}}}' where the file should contain '{{{name}}}'"
@@ -81,13 +99,14 @@ pub enum FillError {
 }
 
 /// More placeholders, for a load program.
-pub const LOAD_PLACEHOLDERS: [(&str, &str); 7] = [
+pub const LOAD_PLACEHOLDERS: [(&str, &str); 8] = [
     ("target", "address and port of the service"),
     ("host", "address of the service"),
     ("port", "port of the service"),
     ("seconds", "measured length of a run"),
     ("rate", "requests per second"),
     ("connections", "connections to open"),
+    ("requests", "requests to send"),
     ("output", "file that the program writes its figures to"),
 ];
 
@@ -144,6 +163,7 @@ mod tests {
             cpus: 2,
             rungwise: "/bin/rungwise".to_owned(),
             scratch: "/tmp/scratch".to_owned(),
+            built: Some("/tmp/built".to_owned()),
         }
     }
 

@@ -65,6 +65,14 @@ fn disagreement(
         );
     };
     match (knob.scope == Scope::Service, name.switch) {
+        (true, false) if knob.is_of_java() => {
+            let value = name.value.as_deref()?;
+            if knob.java_change(value).is_some() {
+                return None;
+            }
+            let message = format!("'{value}' is no value of '{id}'; write {}", knob.values);
+            at(&name.value_at, message)
+        }
         (true, false) => at(
             &name.id_at,
             format!("'{id}' is a service switch; declare its arguments in [service.switches]"),

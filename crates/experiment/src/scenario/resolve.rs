@@ -14,12 +14,12 @@ use rungwise_host::process::Url;
 use rungwise_load::Parameters;
 use rungwise_load::values::Count;
 
-use super::document::{At, Document, ServiceTable, SwitchEffect, TopologyKind};
+use super::document::{At, BuildTable, Document, ServiceTable, SwitchEffect, TopologyKind};
 use super::known::Named;
 use super::problem::{Collector, Problem};
 use super::{
-    Effect, Existing, OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Source, Started, Switches,
-    Topology, files, fill,
+    Build, Effect, Existing, FillError, OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Source,
+    Started, Switches, Topology, files, fill,
 };
 use crate::design::Design;
 
@@ -42,6 +42,9 @@ pub(super) fn resolve(
     let topology = reader.topology(&document, service.as_ref());
     let workload = document.workload.get().clone();
     reader.workload(&document);
+    if let Some(Service::Started(started)) = &service {
+        reader.built(&document, started, &workload);
+    }
     let switches = match &service {
         Some(Service::Started(started)) => &started.switches,
         Some(Service::Running(_)) | None => &BTreeMap::new(),
@@ -53,12 +56,14 @@ pub(super) fn resolve(
         reader.changed(&document, &rungs);
     }
     let objective = reader.objective(&document.objective, &workload);
+    let allocation = reader.allocation(&document.objective, &objective);
     let on_this_host = matches!(topology, Some(Topology::Host { .. }));
     let auto = reader.auto(document.auto.as_ref(), auto, on_this_host, switches);
     let comparisons = match &auto {
         Some(auto) => auto.comparisons(),
         None => Design::count_comparisons(&rungs),
     };
+    let by_count = reader.by_count(&document.experiment, &workload, allocation);
     let (warmup, measure, judging) =
         reader.experiment(&document.experiment, &workload, objective, comparisons);
     if let Parameters::Command(command) = &workload
@@ -89,8 +94,11 @@ pub(super) fn resolve(
         topology: topology?,
         workload,
         warmup,
+        warmup_requests: by_count.warmup,
+        counted_requests: by_count.counted,
         measure,
         turns: document.experiment.turns.unwrap_or(true),
+        allocation,
         start,
         rungs,
         auto,
@@ -182,6 +190,10 @@ impl Reader<'_, '_> {
                     .add(text.span(), format!("service.{key}"), message);
             }
         }
+        if let Some(build) = &service.build {
+            let message = "a service that already runs is not built; remove it";
+            self.problems.add(build.span(), "service.build", message);
+        }
         if service.pid.is_some() && service.unit.is_some() {
             let message = "set 'pid' or 'unit', not both";
             self.problems.add(span.clone(), "service", message);
@@ -256,9 +268,70 @@ impl Reader<'_, '_> {
             switches,
             files: BTreeMap::new(),
             install: service.install.as_ref().map(|at| at.get().clone()),
+            build: service
+                .build
+                .as_ref()
+                .map(|build| Box::new(self.build(build))),
         };
         self.files(service, &mut started);
         started
+    }
+
+    fn build(&mut self, table: &At<BuildTable>) -> Build {
+        let build = table.get();
+        let texts = |list: &[At<String>]| list.iter().map(|at| at.get().clone()).collect();
+        let command = build.command.get();
+        if command
+            .first()
+            .is_none_or(|program| program.get().trim().is_empty())
+        {
+            let message = "the program is missing";
+            self.problems
+                .add(build.command.span(), "service.build.command", message);
+        }
+        let sources = build.sources.get();
+        if sources.is_empty() {
+            let message = "nothing would be built; name the files that the build reads";
+            self.problems
+                .add(build.sources.span(), "service.build.sources", message);
+        }
+        for source in sources {
+            if files::misnamed(source.get()).is_some() {
+                let message = format!(
+                    "'{}' is not below the folder of the scenario; write it as pom.xml or src/main",
+                    source.get()
+                );
+                self.problems
+                    .add(source.span(), "service.build.sources", message);
+            }
+        }
+        Build {
+            command: texts(command),
+            sources: texts(sources),
+            within: self.duration(build.within.as_ref(), "service.build.within", 600_000),
+            install: build.install.as_ref().map(|at| at.get().clone()),
+        }
+    }
+
+    /// Whether `{built}` has a meaning, and is used where it has one.
+    fn built(&mut self, document: &Document, started: &Started, workload: &Parameters) {
+        let service = document.service.get();
+        let is_named = started.names_built(workload, service.build.is_some());
+        let Some(command) = &service.command else {
+            return;
+        };
+        let (at, key, message) = match &service.build {
+            None if is_named => (command.span(), "service", FillError::NoBuild.to_string()),
+            Some(build) if !is_named => (
+                build.span(),
+                "service.build",
+                "the result is in the folder '{built}', which no command or file of the scenario contains; \
+                 for example command = [\"{built}/server\"]"
+                    .to_owned(),
+            ),
+            _ => return,
+        };
+        self.problems.add(at, key, message);
     }
 
     /// The files of the service, and whether every text of a switch has a place in them.
@@ -273,14 +346,19 @@ impl Reader<'_, '_> {
             if let Some(why) = files::misnamed(name.get()) {
                 self.problems.add(name.span(), &key, why);
             }
+            if started.files.contains_key(name.get()) {
+                let message = "[service.files] contains this file already; remove one of them";
+                self.problems.add(name.span(), &key, message);
+            } else {
+                let mut others = started.files.keys();
+                if let Some(why) = others.find_map(|other| files::conflict(name.get(), other)) {
+                    self.problems.add(name.span(), &key, why);
+                }
+            }
             let source = if table == "service.files" {
                 self.slips(text.get(), text.span(), &started.switches, true, &key);
                 Source::Inline(text.get().clone())
             } else {
-                if started.files.contains_key(name.get()) {
-                    let message = "[service.files] contains this file already; remove one of them";
-                    self.problems.add(name.span(), &key, message);
-                }
                 let at = self.place(text.span(), &key);
                 self.files.templates.insert(name.get().clone(), at);
                 Source::Template {
@@ -484,5 +562,6 @@ pub(super) fn sample_places(address: &str) -> Places {
         cpus: 1,
         rungwise: "rungwise".to_owned(),
         scratch: "/tmp".to_owned(),
+        built: Some("/tmp".to_owned()),
     }
 }

@@ -12,6 +12,7 @@ use rungwise_load::values::XdpPlace;
 
 mod command;
 mod files;
+mod java;
 mod service;
 
 const MINIMAL: &str = r#"schema = 1
@@ -60,6 +61,7 @@ fn places() -> Places {
         cpus: 2,
         rungwise: "/usr/bin/rungwise".to_owned(),
         scratch: "/tmp/scratch".to_owned(),
+        built: Some("/tmp/built".to_owned()),
     }
 }
 

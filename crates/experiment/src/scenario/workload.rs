@@ -15,7 +15,10 @@ use crate::design::Step;
 
 /// Where the schema of a document has that of its workload, and that of what a rung changes.
 const WORKLOAD: &str = "/$defs/Parameters";
-const CHANGES: &str = "/$defs/RungTable/properties/workload";
+const CHANGES: [&str; 2] = [
+    "/$defs/RungTable/properties/workload",
+    "/$defs/RungTable/properties/workload_after",
+];
 
 /// What a rung may change, of all kinds.
 pub(super) fn changes(generator: &mut SchemaGenerator) -> Schema {
@@ -34,18 +37,17 @@ pub(super) fn narrow(schema: &mut Value, kind: &Workload) {
         return;
     };
     let parameters = parameters.clone();
-    let described = schema
-        .pointer(CHANGES)
-        .and_then(|any| any.get("description"))
-        .cloned();
-    let mut changes = changes_of(kind, &parameters);
-    if let Some(described) = described {
-        changes["description"] = described;
-    }
-    for (place, one) in [(WORKLOAD, parameters), (CHANGES, changes)] {
-        if let Some(all) = schema.pointer_mut(place) {
-            *all = one;
+    for place in CHANGES {
+        let mut changes = changes_of(kind, &parameters);
+        if let Some(any) = schema.pointer_mut(place) {
+            if let Some(described) = any.get("description") {
+                changes["description"] = described.clone();
+            }
+            *any = changes;
         }
+    }
+    if let Some(all) = schema.pointer_mut(WORKLOAD) {
+        *all = parameters;
     }
 }
 
@@ -118,24 +120,30 @@ impl Reader<'_, '_> {
     /// Notes which rungs cannot be driven with what they change about the workload.
     pub(super) fn changed(&mut self, document: &Document, rungs: &[Step]) {
         for (index, (rung, step)) in document.rungs.iter().zip(rungs).enumerate() {
-            let Some(changes) = &rung.get().workload else {
-                continue;
-            };
-            let path = format!("rungs[{index}].workload");
-            if self.problems.mentions(&path) {
-                continue;
-            }
-            let first = step.workload.keys().next();
-            let first = first.and_then(|key| self.spans.get(&format!("{path}.{key}")).cloned());
-            let whole = first.unwrap_or_else(|| changes.span());
-            match step.workload.applied(document.workload.get()) {
-                Ok(changed) => {
-                    self.contradictions(&changed, &path, &whole);
-                    if let Parameters::Command(command) = &changed {
-                        command::changed(command, step.workload.keys(), &path, self);
-                    }
+            let after = step.workload.and(&step.workload_after);
+            let own = (&rung.get().workload, "workload", &step.workload);
+            for (written, key, all) in [own, (&rung.get().workload_after, "workload_after", &after)]
+            {
+                let Some(changes) = written else {
+                    continue;
+                };
+                let path = format!("rungs[{index}].{key}");
+                if self.problems.mentions(&path) {
+                    continue;
                 }
-                Err(why) => self.problems.add(whole, path, why),
+                let keys = || changes.get().keys();
+                let first = keys().next();
+                let first = first.and_then(|key| self.spans.get(&format!("{path}.{key}")).cloned());
+                let whole = first.unwrap_or_else(|| changes.span());
+                match all.applied(document.workload.get()) {
+                    Ok(changed) => {
+                        self.contradictions(&changed, &path, &whole);
+                        if let Parameters::Command(command) = &changed {
+                            command::changed(command, keys(), &path, self);
+                        }
+                    }
+                    Err(why) => self.problems.add(whole, path, why),
+                }
             }
         }
     }

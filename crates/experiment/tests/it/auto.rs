@@ -74,6 +74,7 @@ fn design(max_rungs: u32, knobs: &[&str]) -> Design {
             .iter()
             .map(|knob| ((*knob).to_owned(), values()))
             .collect::<BTreeMap<_, _>>(),
+        java: false,
         device: None,
     };
     design.judging.comparisons = auto.comparisons();

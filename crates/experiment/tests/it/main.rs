@@ -40,6 +40,7 @@ fn step(id: &str) -> Step {
         set: vec![(setting(id), "on".to_owned())],
         bundle_with: Vec::new(),
         workload: Changes::NONE,
+        workload_after: Changes::NONE,
         shared_lock: false,
         label: None,
         reference: None,

@@ -92,6 +92,7 @@ fn design() -> Design {
             .into_iter()
             .map(|(knob, values)| (knob.to_owned(), values.map(str::to_owned).to_vec()))
             .collect(),
+        java: false,
         device: Some("rw-server".to_owned()),
     };
     let mut design = crate::design(Vec::new());

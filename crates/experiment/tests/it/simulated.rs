@@ -194,6 +194,7 @@ impl Stage for Simulated {
                 p50_us: Some(200.0),
                 p99_us: Some(600.0 * 500_000.0 / rate),
                 metrics: BTreeMap::new(),
+                unavailable: BTreeMap::new(),
                 cpu: CpuWindow {
                     foreign: if disturbed { 0.3 } else { 0.01 },
                     ..CpuWindow::default()

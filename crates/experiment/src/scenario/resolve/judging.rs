@@ -5,10 +5,12 @@ use std::time::Duration;
 use rungwise_load::Parameters;
 use rungwise_load::engine::Arrival;
 use rungwise_load::parameters::Driven;
+use rungwise_model::metric::BYTES_PER_REQUEST;
 use rungwise_model::units;
 use rungwise_stats::decide::Direction;
 use rungwise_stats::interval::FEWEST;
 
+use super::super::command;
 use super::super::document::{At, ExperimentTable, ObjectiveTable};
 use super::super::problem::did_you_mean;
 use super::Reader;
@@ -17,6 +19,18 @@ use crate::metric;
 
 /// A guess at the most pairs worth waiting for; the interval's time grows with their square.
 const MOST_PAIRS: u32 = 500;
+/// Requests of a part of a run; more is a slip of the pen, as they take days.
+const MOST_REQUESTS: u64 = 1_000_000_000;
+/// Fewer requests allocate less than the JVM rounds its counters; a guess.
+const FEWEST_COUNTED: u64 = 100;
+
+/// The parts of a run that have a number of requests.
+pub(super) struct ByCount {
+    /// Before it is measured, 0 for none.
+    pub(super) warmup: u64,
+    /// After it, where their allocation is counted; absent, as many as were answered.
+    pub(super) counted: Option<u64>,
+}
 
 impl Reader<'_, '_> {
     pub(super) fn objective(
@@ -56,6 +70,33 @@ impl Reader<'_, '_> {
             }
         }
         (objective, guards)
+    }
+
+    /// Whether what requests allocate is asked for, by the metric that decides, a limit, or for its own sake.
+    pub(super) fn allocation(
+        &mut self,
+        table: &ObjectiveTable,
+        (objective, guards): &(Objective, Vec<Guard>),
+    ) -> bool {
+        let mut names = vec![objective.metric()];
+        names.extend(guards.iter().filter_map(|guard| match guard {
+            Guard::Other { name, .. } => Some(name.as_str()),
+            _ => None,
+        }));
+        for (index, at) in table.readings.iter().enumerate() {
+            let name = at.get().as_str();
+            if !metric::OF_JVM.contains(&name) {
+                let near = did_you_mean(name, metric::OF_JVM);
+                let message = format!(
+                    "'{name}' is not {}; every other metric is always recorded{near}",
+                    metric::OF_JVM.join(" or ")
+                );
+                let key = format!("objective.readings[{index}]");
+                self.problems.add(at.span(), key, message);
+            }
+            names.push(name);
+        }
+        names.contains(&BYTES_PER_REQUEST)
     }
 
     /// A metric that the workload reports, and of which this is the better way.
@@ -122,6 +163,7 @@ impl Reader<'_, '_> {
                 Duration::ZERO
             }
             (None, 0) => Duration::ZERO,
+            (None, _) if table.warmup_requests.is_some() => Duration::ZERO,
             (at, default) => self.duration(at.as_ref(), "experiment.warmup", default),
         };
         let measure = self.duration(
@@ -130,6 +172,56 @@ impl Reader<'_, '_> {
             millis(kind.measure),
         );
         (warmup, measure, judging)
+    }
+
+    /// The parts of a run that have a number of requests.
+    pub(super) fn by_count(
+        &mut self,
+        table: &ExperimentTable,
+        workload: &Parameters,
+        allocation: bool,
+    ) -> ByCount {
+        let driven = workload.traffic().driven().is_some();
+        let counts = match workload {
+            Parameters::Command(command) => command::sends_counted(command),
+            _ => driven,
+        };
+        if let Some(at) = &table.warmup_requests {
+            let why = if !counts {
+                Some(
+                    "workload.command has no {requests}, so the program cannot be asked for a warm-up",
+                )
+            } else if table.warmup.is_some() {
+                Some("set either 'warmup' or 'warmup_requests'")
+            } else if !(1..=MOST_REQUESTS).contains(at.get()) {
+                Some("must be 1 to 1000000000")
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                let key = "experiment.warmup_requests";
+                self.problems.add(at.span(), key, why);
+            }
+        }
+        if let Some(at) = &table.counted_requests {
+            let why = if !driven {
+                Some("the program decides how many requests it sends")
+            } else if !allocation {
+                Some("nothing is counted; name bytes_per_request in [objective]")
+            } else if !(FEWEST_COUNTED..=MOST_REQUESTS).contains(at.get()) {
+                Some("must be 100 to 1000000000")
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                let key = "experiment.counted_requests";
+                self.problems.add(at.span(), key, why);
+            }
+        }
+        ByCount {
+            warmup: table.warmup_requests.as_ref().map_or(0, |at| *at.get()),
+            counted: table.counted_requests.as_ref().map(|at| *at.get()),
+        }
     }
 
     fn alpha(&mut self, at: Option<&At<String>>) -> f64 {
@@ -215,6 +307,8 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
             let at_most = if metric::is_latency(other) {
                 let at_most = units::duration(limit).map_err(|error| error.to_string())?;
                 at_most.as_secs_f64() * 1e6
+            } else if metric::is_bytes(other) {
+                units::bytes(limit).map_err(|error| error.to_string())? as f64
             } else {
                 let number = limit.trim_end_matches('%').parse::<f64>().ok();
                 let number = number.filter(|number| number.is_finite() && *number >= 0.0);

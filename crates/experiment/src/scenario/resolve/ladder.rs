@@ -1,5 +1,6 @@
 //! Where the ladder starts, its rungs, and whether they can be climbed.
 
+use rungwise_knobs::Knob;
 use rungwise_model::tune::Reference;
 use rungwise_model::units;
 
@@ -67,6 +68,7 @@ impl Reader<'_, '_> {
                 .iter()
                 .map(|(id, values)| (id.clone(), values.keys().cloned().collect()))
                 .collect(),
+            java: false,
             device: None,
         })
     }
@@ -120,6 +122,10 @@ impl Reader<'_, '_> {
                     .workload
                     .as_ref()
                     .map_or(Changes::NONE, |changes| changes.get().clone()),
+                workload_after: rung
+                    .workload_after
+                    .as_ref()
+                    .map_or(Changes::NONE, |changes| changes.get().clone()),
                 shared_lock: rung.shared_lock,
                 label: rung.label.clone(),
                 reference: rung
@@ -146,6 +152,7 @@ impl Reader<'_, '_> {
                 (!rung.set.is_empty(), "set"),
                 (!rung.bundle_with.is_empty(), "bundle_with"),
                 (rung.workload.is_some(), "workload"),
+                (rung.workload_after.is_some(), "workload_after"),
                 (branch.is_some(), "branch"),
                 (limit.is_some(), "limit"),
             ];
@@ -161,7 +168,14 @@ impl Reader<'_, '_> {
             };
         }
         // A value that was refused for its shape has left the set and has its own problem.
-        if rung.set.is_empty() && !self.problems.mentions(&format!("{key}.set")) {
+        if let (Some(after), None, None) = (&rung.workload_after, branch, limit) {
+            let message =
+                "requests are no setting that could be kept; add branch = true, or limit = true";
+            self.problems
+                .add(after.span(), format!("{key}.workload_after"), message);
+        }
+        let sets_nothing = rung.set.is_empty() && rung.workload_after.is_none();
+        if sets_nothing && !self.problems.mentions(&format!("{key}.set")) {
             let message = "the rung changes nothing; give the change in 'set', or the reason to skip it in 'observe'";
             self.problems.add(at.span(), key, message);
         }
@@ -206,11 +220,10 @@ impl Reader<'_, '_> {
 
     /// Service switches of a service that cannot be restarted; recognised by their prefix, as no declaration exists.
     pub(super) fn no_switches(&mut self, rung: &RungTable, key: &str) {
-        for (id, _) in rung
-            .set
-            .iter()
-            .filter(|(id, _)| id.get().starts_with("sock."))
-        {
+        for (id, _) in rung.set.iter().filter(|(id, _)| {
+            let knob = rungwise_knobs::find(id.get());
+            id.get().starts_with("sock.") || knob.is_ok_and(Knob::is_of_java)
+        }) {
             let message = format!(
                 "'{}' is a service switch, and a running service cannot be restarted with other arguments; set 'command'",
                 id.get()
@@ -246,7 +259,8 @@ impl Reader<'_, '_> {
                 self.problems
                     .add(value.span(), format!("{key}.\"{}\"", id.get()), message);
             }
-            let ends = if switch.is_some() {
+            let of_java = rungwise_knobs::find(id.get()).is_ok_and(Knob::is_of_java);
+            let ends = if switch.is_some() || of_java {
                 &[Side::Server]
             } else {
                 sides

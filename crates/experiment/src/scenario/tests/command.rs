@@ -111,6 +111,22 @@ fn a_program_that_cannot_be_read_is_refused_at_its_place() {
             "[experiment]\nwarmup = \"1s\"\n[[rungs]]",
             "no warm-up setting",
         ),
+        ("{seconds}", "{requests}", "set workload.requests"),
+        (
+            "reader = \"wrk\"",
+            "reader = \"wrk\", requests = 0",
+            "must be more than 0",
+        ),
+        (
+            "[[rungs]]",
+            "[experiment]\nwarmup_requests = 5\n[[rungs]]",
+            "has no {requests}",
+        ),
+        (
+            "[[rungs]]",
+            "[experiment]\ncounted_requests = 500\n[[rungs]]",
+            "the program decides",
+        ),
         (
             "id = \"net.gro\"",
             "id = \"net.gro\"\nworkload = { rate = \"5/s\" }",

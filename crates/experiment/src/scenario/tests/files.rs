@@ -150,6 +150,16 @@ fn a_slip_in_a_file_is_named_at_its_place() {
             "[service.templates]\n\"server.conf\" = \"x\"\n[workload]",
             "test.toml:17:1: service.templates.\"server.conf\": [service.files] contains this file already",
         ),
+        (
+            "[workload]",
+            "\"server.conf/a\" = \"\"\n[workload]",
+            "test.toml:16:1: service.files.\"server.conf/a\": 'server.conf' is a file, so 'server.conf/a' cannot be below it; rename",
+        ),
+        (
+            "[workload]",
+            "\"a/b\" = \"\"\n\"a//b\" = \"\"\n[workload]",
+            "test.toml:16:1: service.files.\"a/b\": 'a/b' and 'a//b' name the same file",
+        ),
     ] {
         let problems = refused(from, to);
         assert!(problems.contains(said), "{said}\n{problems}");

@@ -6,6 +6,7 @@ use rungwise_host::process::{Ready, Url};
 
 fn means() -> Means {
     Means {
+        built: None,
         rungwise: "rungwise".to_owned(),
         cpus: vec![0, 1],
         no_namespaces: None,
@@ -97,4 +98,110 @@ fn a_unit_is_named_with_its_kind_and_alone() {
     let scenario = parse(&text.replace("{server}", "127.0.0.1")).unwrap();
     let unit = Existing::Unit("nginx.service".to_owned());
     assert_eq!(scenario.service, Service::Running(unit));
+}
+
+/// The minimal file with a build of its server.
+fn built(build: &str, program: &str) -> String {
+    with(
+        "command = [\"./server\"]",
+        &format!("command = [\"{program}\"], build = {{ {build} }}"),
+    )
+}
+
+#[test]
+fn a_build_has_a_command_sources_and_a_time() {
+    let text = built(
+        r#"command = ["make", "-s"], sources = ["Makefile", "src"], within = "2m", install = "apt-get install make""#,
+        "{built}/server",
+    );
+    let scenario = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
+    let build = scenario.build().unwrap();
+    assert_eq!(build.command, ["make", "-s"]);
+    assert_eq!(build.sources, ["Makefile", "src"]);
+    assert_eq!(build.within, Duration::from_mins(2));
+    assert!(scenario.builds_program());
+    let short = built(r#"command = ["make"], sources = ["Makefile"]"#, "java");
+    let short = short.replace("\"java\"", "\"java\", \"-jar\", \"{built}/a.jar\"");
+    let scenario = parse(&short).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(scenario.build().unwrap().within, Duration::from_mins(10));
+    assert!(!scenario.builds_program());
+}
+
+#[test]
+fn a_build_that_cannot_be_meant_is_refused_at_its_place() {
+    let fine = r#"command = ["make"], sources = ["Makefile"]"#;
+    for (build, program, words) in [
+        (
+            fine,
+            "./server",
+            "which no command or file of the scenario contains; for example command = [",
+        ),
+        (
+            r#"command = [], sources = ["Makefile"]"#,
+            "{built}/server",
+            "service.build.command: the program is missing",
+        ),
+        (
+            r#"command = ["make"], sources = []"#,
+            "{built}/server",
+            "service.build.sources: nothing would be built",
+        ),
+        (
+            r#"command = ["make"], sources = ["../Makefile"]"#,
+            "{built}/server",
+            "not below the folder of the scenario",
+        ),
+        (
+            r#"command = ["make"], sources = ["Makefile"], within = "2""#,
+            "{built}/server",
+            "the unit is missing",
+        ),
+    ] {
+        let message = problem(&built(build, program));
+        assert!(message.contains(words), "{message}");
+    }
+    let none = problem(&with("./server", "{built}/server"));
+    assert!(
+        none.contains("[service.build]") && none.contains("add it"),
+        "{none}"
+    );
+    let running = built(fine, "./server").replace("command = [\"./server\"]", "pid = 812");
+    let running = problem(&running.replace("{server}", "127.0.0.1"));
+    assert!(
+        running.contains("service.build: a service that already runs is not built"),
+        "{running}"
+    );
+}
+
+#[test]
+fn other_requests_are_measured_and_never_kept() {
+    let text = with(
+        "kind = \"udp\", target = \"{server}:9000\"",
+        "kind = \"http\", url = \"http://{server}/\", body = \"text:small\"",
+    );
+    let rung = |keys: &str| {
+        format!(
+            "{text}[[rungs]]\nid = \"large\"\n{keys}\nworkload_after = {{ body = \"text:large\" }}\n"
+        )
+    };
+    let scenario = parse(&rung("branch = true")).unwrap_or_else(|problems| panic!("{problems}"));
+    let step = &scenario.rungs[1];
+    assert!(step.set.is_empty() && step.workload.is_none());
+    let Ok(Parameters::Http(changed)) = step.workload_after.applied(&scenario.workload) else {
+        panic!("it is still HTTP");
+    };
+    assert_eq!(changed.body.as_deref(), Some("text:large"));
+    let kept = problem(&rung(""));
+    assert!(
+        kept.contains("rungs[1].workload_after: requests are no setting that could be kept"),
+        "{kept}"
+    );
+    let unknown =
+        problem(&rung("branch = true").replace("body = \"text:large", "url = \"text:large"));
+    assert!(
+        unknown.contains("rungs[1].workload_after.url: unknown key"),
+        "{unknown}"
+    );
+    let whole = problem(&rung("branch = true").replace("text:large", "text:${csv:none}"));
+    assert!(whole.contains("rungs[1].workload_after"), "{whole}");
 }
