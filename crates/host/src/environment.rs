@@ -22,6 +22,25 @@ pub fn state_dir() -> Result<PathBuf> {
     std::path::absolute(dir).map_err(Error::system("find the current folder"))
 }
 
+/// Where results live that can be made again, such as a built service: `RUNGWISE_CACHE`, else `/var/cache/rungwise` for root, else
+/// `$XDG_CACHE_HOME/rungwise`, else `~/.cache/rungwise`. Absolute, because it becomes part of the command of a service.
+pub fn cache_dir() -> Result<PathBuf> {
+    let dir =
+        cache_dir_of(|name| variable(name).map(PathBuf::from), is_root()).ok_or_else(|| {
+            Error::Missing {
+                tried: "find a folder for the cache".to_owned(),
+                why: "neither RUNGWISE_CACHE nor XDG_CACHE_HOME nor HOME is set".to_owned(),
+                remedy: "set RUNGWISE_CACHE to a folder that you own".to_owned(),
+            }
+        })?;
+    std::path::absolute(dir).map_err(Error::system("find the current folder"))
+}
+
+/// Where the user says that the JDK is.
+pub fn java_home() -> Option<PathBuf> {
+    variable("JAVA_HOME").map(PathBuf::from)
+}
+
 /// Folders for a result that cannot be written to its own place: the one for temporary files, and the current one.
 pub fn other_folders() -> Vec<PathBuf> {
     let mut folders = vec![env::temp_dir()];
@@ -57,15 +76,25 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn state_dir_of(variable: impl Fn(&str) -> Option<PathBuf>, root: bool) -> Option<PathBuf> {
-    if let Some(dir) = variable("RUNGWISE_STATE") {
-        return Some(dir);
-    }
-    if root {
-        return Some("/var/lib/rungwise".into());
-    }
+    let system = root.then(|| "/var/lib/rungwise".into());
+    let own = || system.or_else(|| of_user(&variable, "XDG_STATE_HOME", ".local/state"));
+    variable("RUNGWISE_STATE").or_else(own)
+}
+
+fn cache_dir_of(variable: impl Fn(&str) -> Option<PathBuf>, root: bool) -> Option<PathBuf> {
+    let system = root.then(|| "/var/cache/rungwise".into());
+    let own = || system.or_else(|| of_user(&variable, "XDG_CACHE_HOME", ".cache"));
+    variable("RUNGWISE_CACHE").or_else(own)
+}
+
+fn of_user(
+    variable: impl Fn(&str) -> Option<PathBuf>,
+    xdg: &str,
+    below_home: &str,
+) -> Option<PathBuf> {
     // The XDG specification has relative paths ignored.
-    let xdg = variable("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
-    xdg.or_else(|| Some(variable("HOME")?.join(".local/state")))
+    let xdg = variable(xdg).filter(|dir| dir.is_absolute());
+    xdg.or_else(|| Some(variable("HOME")?.join(below_home)))
         .map(|dir| dir.join("rungwise"))
 }
 
@@ -96,6 +125,15 @@ mod tests {
             Some("/home/u/.local/state/rungwise".into())
         );
         assert_eq!(state_dir_of(|_| None, false), None);
+        assert_eq!(cache_dir_of(all, true), Some("/RUNGWISE_CACHE".into()));
+        assert_eq!(
+            cache_dir_of(|_| None, true),
+            Some("/var/cache/rungwise".into())
+        );
+        assert_eq!(
+            cache_dir_of(home, false),
+            Some("/home/u/.cache/rungwise".into())
+        );
     }
 
     #[test]

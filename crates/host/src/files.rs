@@ -323,6 +323,17 @@ pub fn most_open() -> usize {
     usize::try_from(limit.rlim_cur / 2).unwrap_or(usize::MAX)
 }
 
+/// Reads what a file has from this byte on, at most so many bytes.
+pub fn read_from(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len().saturating_sub(from).min(most);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    match file.read_exact_at(&mut bytes, from) {
+        // It became shorter meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Vec::new()),
+        read => read.map(|()| bytes),
+    }
+}
+
 /// Opens a file to be read from its beginning, in pieces. A folder is an error at once.
 pub fn open(path: &Path) -> Result<File> {
     let opened = File::open(path).and_then(|file| {
@@ -332,6 +343,57 @@ pub fn open(path: &Path) -> Result<File> {
         Ok(file)
     });
     opened.map_err(Error::file("read", path))
+}
+
+/// Opens a plain file, or a link to one. Anything else is an error at once: opening a pipe would wait for its writer.
+pub fn open_plain(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    Ok(file)
+}
+
+/// Opens a folder, which keeps it reachable by `/proc/self/fd/N` when its name is gone.
+pub fn open_folder(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY)
+        .open(path)
+}
+
+/// A file below an opened folder.
+pub fn below(folder: &File, path: &str) -> PathBuf {
+    let path = path.trim_start_matches('/');
+    PathBuf::from(format!("/proc/self/fd/{}/{path}", folder.as_raw_fd()))
+}
+
+/// Reads a plain file of this user that others may have replaced by a link or by a file of their own.
+pub fn read_of_user(path: &Path, user: u32, most: usize) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() || about.uid() != user {
+        let why = format!("it is not a file of user {user}");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        let why = format!("it is longer than {} MiB", most >> 20);
+        return Err(io::Error::other(why));
+    }
+    Ok(bytes)
+}
+
+/// Where a link leads, as it is written.
+pub fn link_target(path: &Path) -> io::Result<PathBuf> {
+    fs::read_link(path)
 }
 
 /// Whether it is a plain file itself: no link to one, no device, no pipe.
@@ -413,6 +475,15 @@ pub fn remove_folder(dir: &Path) -> Result<()> {
     }
 }
 
+/// Copies a file with its permissions, and makes the folders in which it is missing; not synced to the disk.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    let above = parent(to);
+    fs::create_dir_all(above).map_err(Error::file("create directory", above))?;
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(Error::file("copy", from))
+}
+
 /// How long ago a file was changed; zero where the clock says that it will be.
 pub fn age(path: &Path) -> io::Result<Duration> {
     Ok(modified(path)?.elapsed().unwrap_or_default())
@@ -443,6 +514,12 @@ pub fn folders(dir: &Path) -> io::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// Why another user could have made or changed what is in this folder; absent where only we (and root) could.
+pub fn why_not_ours(dir: &Path) -> Result<Option<String>> {
+    let about = fs::metadata(dir).map_err(Error::file("examine", dir))?;
+    Ok(not_ours_alone(&about))
 }
 
 /// Why another user could have made or changed this; absent where only we (and root) could.

@@ -11,6 +11,8 @@
     reason = "credentials of one thread and a connect that cannot hang have no safe wrapper in std"
 )]
 
+mod files;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -20,12 +22,17 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use self::files::PerfMap;
+use self::files::{Written, is_native_image};
+use crate::signals::Interrupt;
 use crate::{process, wait};
 
 /// How long a JVM may take to open its listener; `jcmd` gives it as long.
 const OPENS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two attempts to connect.
 const TRY_EVERY: Duration = Duration::from_millis(10);
+/// Between two looks at a JVM that is waited for: whether it was stopped, and whether the wait was.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long a process may take to end once its sockets are closed: the kernel frees its memory meanwhile.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// The longest answer that is read: the stacks of 10,000 threads are a fifth of it.
@@ -49,6 +56,15 @@ pub enum Error {
         "cannot attach to process {pid}: it has no libjvm.so mapped, so it is not a JVM; name a running JVM (`jps` or `pgrep java` lists them)"
     )]
     NotJvm {
+        /// Its number.
+        pid: u32,
+    },
+    /// It was compiled to a program of its own, which has no attach listener.
+    #[error(
+        "cannot attach to process {pid}: it is a GraalVM native image, which has no attach listener; judge it as a process: \
+         rungwise check --pid {pid}"
+    )]
+    NativeImage {
         /// Its number.
         pid: u32,
     },
@@ -128,6 +144,14 @@ pub enum Error {
         /// What was asked.
         command: String,
     },
+    /// The wait was ended by an [`Interrupt`]; the JVM may go on with the command.
+    #[error("interrupted while the JVM of process {pid} was asked '{command}'")]
+    Interrupted {
+        /// Its number.
+        pid: u32,
+        /// What was asked.
+        command: String,
+    },
     /// The JVM knows no such command, or failed at it.
     #[error("the JVM of process {pid} refused '{command}': {answer}")]
     Refused {
@@ -137,6 +161,18 @@ pub enum Error {
         command: String,
         /// Its first line of text.
         answer: String,
+    },
+    /// The JVM wrote no file, or one that cannot be trusted.
+    #[error(
+        "cannot read what the JVM of process {pid} wrote by '{command}': {why}; free space in the /tmp of the JVM, or let its user write there"
+    )]
+    NoFile {
+        /// Its number.
+        pid: u32,
+        /// What was asked.
+        command: String,
+        /// What is wrong with the file.
+        why: String,
     },
     /// The kernel refused a step.
     #[error(
@@ -167,6 +203,8 @@ pub struct Jvm {
     pidfd: OwnedFd,
     /// Its working directory and its `/tmp`, held open: they stay reachable after this thread has changed its user.
     folders: [Option<File>; 2],
+    /// Ends waits for answers.
+    interrupt: Option<Interrupt>,
 }
 
 impl Jvm {
@@ -210,7 +248,11 @@ impl Jvm {
             return Err(Error::OpenJ9 { pid });
         }
         if !maps_library("/libjvm.so") {
-            return Err(Error::NotJvm { pid });
+            return Err(if is_native_image(&proc.join("exe")) {
+                Error::NativeImage { pid }
+            } else {
+                Error::NotJvm { pid }
+            });
         }
         if own.0 != 0 && own != status.user {
             return Err(other());
@@ -235,7 +277,17 @@ impl Jvm {
             words,
             pidfd,
             folders,
+            interrupt: None,
         })
+    }
+
+    /// The same JVM, whose commands are given up ([`Error::Interrupted`]) when `interrupt` is raised.
+    #[must_use]
+    pub fn with_interrupt(self, interrupt: Interrupt) -> Self {
+        Self {
+            interrupt: Some(interrupt),
+            ..self
+        }
     }
 
     /// Its number.
@@ -243,14 +295,50 @@ impl Jvm {
         self.pid
     }
 
+    /// Its number in its own pid namespace: its threads print theirs as counted there.
+    pub fn inner_pid(&self) -> u32 {
+        self.inner
+    }
+
     /// The answer to a diagnostic command such as `GC.heap_info` or `Thread.print -e`, complete within this time; opening the
     /// listener at the first command takes up to 10 s more.
     ///
     /// # Errors
     ///
-    /// The JVM does not open its listener, does not answer in time, ends, or does not know the command.
+    /// The JVM does not open its listener, does not answer in time, ends, is stopped, or does not know the command; or the wait was
+    /// interrupted.
     pub fn command(&self, command: &str, within: Duration) -> Result<String> {
-        // A thread of its own, since it becomes the user of the JVM.
+        self.as_its_user(|| self.ask(command, within))
+    }
+
+    /// The file that a diagnostic command such as `Thread.dump_to_file` writes; `command` makes the command from a path. The file is in
+    /// the JVM's own `/tmp`, and removed again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Jvm::command`], or the JVM wrote no such file.
+    pub fn command_to_file(
+        &self,
+        command: impl Fn(&str) -> String + Sync,
+        within: Duration,
+    ) -> Result<Vec<u8>> {
+        self.as_its_user(|| {
+            let Some(folder) = &self.folders[1] else {
+                return Err(self.refused(&command(""), "its /tmp is not open"));
+            };
+            let written = Written::in_tmp(folder, self.user.0);
+            let command = command(&format!("/tmp/{}", written.name));
+            self.ask(&command, within)?;
+            written.read().map_err(|error| Error::NoFile {
+                pid: self.pid,
+                command,
+                why: error.to_string(),
+            })
+        })
+    }
+
+    /// Does this on a thread of its own, which becomes the user of the JVM.
+    fn as_its_user<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         std::thread::scope(|scope| {
             let asked = std::thread::Builder::new()
                 .name("attach".to_owned())
@@ -260,7 +348,7 @@ impl Jvm {
                         uid: self.user.0,
                         own: own_user().0,
                     })?;
-                    self.ask(command, within)
+                    work()
                 });
             let asked = asked.map_err(|source| Error::System {
                 pid: self.pid,
@@ -271,6 +359,20 @@ impl Jvm {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// The plain files that it has open, by descriptor, with their absolute paths as the JVM sees them; none where they cannot be read.
+    pub fn open_files(&self) -> Vec<(u32, String)> {
+        let folder = PathBuf::from(format!("/proc/{}/fd", self.pid));
+        let numbers = fs::read_dir(&folder).into_iter().flatten().flatten();
+        numbers
+            .filter_map(|entry| {
+                let path = entry.path();
+                let number = entry.file_name().to_str()?.parse().ok()?;
+                let name = fs::read_link(&path).ok()?.to_str()?.to_owned();
+                path.is_file().then_some((number, name))
+            })
+            .collect()
     }
 
     /// Whether it still runs.
@@ -306,6 +408,7 @@ impl Jvm {
                 }
                 // It is open, and others wait for its answers.
                 Err((io::ErrorKind::WouldBlock, _)) if Instant::now() < deadline => {
+                    self.goes_on(command)?;
                     if wait::readable(self.pidfd.as_fd(), TRY_EVERY).unwrap_or(true) {
                         return Err(self.ended(command));
                     }
@@ -328,10 +431,17 @@ impl Jvm {
         let mut piece = vec![0; 1 << 16];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let ready = wait::first_readable([stream.as_fd(), self.pidfd.as_fd()], Some(left));
+            let ready = wait::first_readable(
+                [stream.as_fd(), self.pidfd.as_fd()],
+                Some(left.min(LOOK_EVERY)),
+            );
             match ready {
                 Ok(Some(0)) => {}
                 Ok(Some(_)) => return Err(self.ended(command)),
+                Ok(None) if Instant::now() < deadline => {
+                    self.goes_on(command)?;
+                    continue;
+                }
                 Ok(None) | Err(_) => return Err(self.stalled(command, within)),
             }
             match stream.read(&mut piece) {
@@ -391,6 +501,7 @@ impl Jvm {
             if is_over {
                 return Err(self.ended(command));
             }
+            self.goes_on(command)?;
             if Instant::now() >= deadline {
                 return Err(Error::NoListener {
                     pid: self.pid,
@@ -413,6 +524,15 @@ impl Jvm {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         connect(&path)
+    }
+
+    /// Whether the wait for an answer has a point still.
+    fn goes_on(&self, command: &str) -> Result<()> {
+        if self.interrupt.as_ref().is_some_and(Interrupt::raised) {
+            let (pid, command) = (self.pid, command.to_owned());
+            return Err(Error::Interrupted { pid, command });
+        }
+        self.check()
     }
 
     fn stalled(&self, command: &str, within: Duration) -> Error {

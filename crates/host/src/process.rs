@@ -28,6 +28,7 @@ use crate::error::{Error, NotReady, Result};
 use crate::namespace::{Namespace, setns};
 use crate::{clock, wait};
 
+mod command_line;
 mod kin;
 mod listening;
 mod ready;
@@ -192,7 +193,7 @@ impl Service {
         match watched {
             Ok(pidfd) => Ok(Self {
                 program: format!("{program} (pid {pid})"),
-                command: shown(&launch.argv),
+                command: command_line::shown(&launch.argv),
                 child,
                 pidfd,
                 output,
@@ -296,6 +297,18 @@ impl Service {
         } else {
             stderr
         }
+    }
+
+    /// The last lines of both streams, in the order in which they came.
+    pub fn last_lines(&self, most: usize) -> Vec<String> {
+        if !self.alive() {
+            self.output.wait_closed(GRACE);
+        }
+        let output = self.output.lock();
+        let lines = output.lines.iter().map(|(_, line)| line.clone());
+        lines
+            .skip(output.lines.len().saturating_sub(most))
+            .collect()
     }
 
     /// What it has printed on standard output, as much as [`Launch::keep`] allows, and whether there was more.
@@ -520,6 +533,23 @@ pub fn find(program: &str) -> Result<()> {
     }
 }
 
+/// The file that starts under this name, without symbolic links.
+pub fn locate(program: &str) -> Option<PathBuf> {
+    let file = if program.contains('/') {
+        PathBuf::from(program)
+    } else {
+        let folders = std::env::var_os("PATH")?;
+        let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
+        files.find(|file| may_run(file))?
+    };
+    std::fs::canonicalize(file).ok()
+}
+
+/// The file that a process executes, as the process sees it.
+pub fn executable(pid: u32) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe"))
+}
+
 /// A file that this user may execute.
 fn may_run(path: &Path) -> bool {
     let Ok(name) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else {
@@ -542,6 +572,32 @@ fn no_program(program: &str) -> Error {
 /// The inodes of the sockets that a process has open.
 pub fn sockets(pid: u32) -> io::Result<BTreeSet<u64>> {
     crate::ask::sockets_of(pid)
+}
+
+/// Regular files that a process has open for writing: the name as the process sees it, and a path by which we can open the file, also
+/// where it lies in another mount namespace.
+pub fn written_files(pid: u32) -> io::Result<Vec<(PathBuf, PathBuf)>> {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(proc.join("fd"))? {
+        let entry = entry?;
+        let path = entry.path();
+        // One that is closed meanwhile is left out.
+        let Ok(name) = std::fs::read_link(&path) else {
+            continue;
+        };
+        let is_plain = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
+        let info = std::fs::read_to_string(proc.join("fdinfo").join(entry.file_name()));
+        let flags = info.unwrap_or_default().lines().find_map(|line| {
+            let octal = line.strip_prefix("flags:")?.trim();
+            i32::from_str_radix(octal, 8).ok()
+        });
+        let writes = flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY);
+        if is_plain && writes && name.is_absolute() {
+            found.push((name, path));
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a process is stopped by a signal or a debugger; one that is gone is not. Field 3 of `/proc/PID/stat`.
@@ -693,25 +749,6 @@ pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<(
 /// report the error.
 fn running(pidfd: BorrowedFd<'_>) -> bool {
     !wait::readable(pidfd, Duration::ZERO).unwrap_or(false)
-}
-
-/// A command line as a message shows it: words with white space in quotes, and cut where a class path makes it too
-/// long to read.
-fn shown(argv: &[String]) -> String {
-    /// A guess: some twenty lines of a terminal.
-    const MOST: usize = 1600;
-    let word = |word: &String| {
-        if word.is_empty() || word.contains(char::is_whitespace) {
-            format!("'{word}'")
-        } else {
-            word.clone()
-        }
-    };
-    let line = argv.iter().map(word).collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{} ...", &line[..end]),
-        None => line,
-    }
 }
 
 /// Signals a process group. That it is gone already is the wanted state.

@@ -31,7 +31,12 @@ impl Scratch {
     ///
     /// Users of other ids can read it: services give up root.
     pub fn create() -> Result<Self> {
-        Self::create_in(&std::env::temp_dir(), locked)
+        Self::create_below(&std::env::temp_dir())
+    }
+
+    /// The same below another folder: for files that get their place in the same file system by [`files::rename`].
+    pub fn create_below(parent: &Path) -> Result<Self> {
+        Self::create_in(parent, locked)
     }
 
     fn create_in(parent: &Path, lock: fn(&Path) -> io::Result<Option<File>>) -> Result<Self> {
@@ -58,6 +63,12 @@ impl Scratch {
     pub fn join(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
+}
+
+/// A temporary file without a name: gone with the process, however it ends.
+pub fn unnamed() -> Result<File> {
+    let parent = std::env::temp_dir();
+    tempfile::tempfile_in(&parent).map_err(Error::file("create a temporary file in", &parent))
 }
 
 fn unlocked(parent: &Path, why: &str) -> Error {

@@ -8,6 +8,7 @@ use rungwise_host::Host;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::knob::Knob;
 use crate::mask;
 
 const COMMAND_LINE: &str = "/proc/cmdline";
@@ -30,6 +31,8 @@ pub enum Way {
     Command,
     /// The configuration or the source of the service.
     Service,
+    /// Options of the `java` command that starts the service, or another such command.
+    Java,
 }
 
 impl Way {
@@ -43,7 +46,35 @@ impl Way {
             Self::Module => "/etc/modprobe.d",
             Self::Command => "command",
             Self::Service => "service",
+            Self::Java => "java command of the service",
         }
+    }
+}
+
+/// What a wish changes about the `java` command of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JavaChange {
+    /// Options separated by spaces, `without` and such options, or the path of another `java`.
+    pub text: String,
+    /// Options of the knob's other wishes, which the text replaces.
+    pub others: Vec<&'static str>,
+}
+
+impl Knob {
+    /// It changes the `java` command of a service, and a scenario may set it without declaring how.
+    pub fn is_of_java(&self) -> bool {
+        self.by_hand.iter().any(|manual| manual.way == Way::Java)
+    }
+
+    /// What this wish changes about the `java` command of a service; absent where it is none for this knob.
+    pub fn java_change(&self, wish: &str) -> Option<JavaChange> {
+        let of_java = || self.by_hand.iter().filter(|manual| manual.way == Way::Java);
+        let text = of_java().find_map(|manual| manual.text_for(wish))?;
+        let fixed = |manual: &&Manual| BLANKS.iter().all(|(blank, _)| *blank != manual.wish);
+        Some(JavaChange {
+            text,
+            others: of_java().filter(fixed).map(|manual| manual.text).collect(),
+        })
     }
 }
 
@@ -61,9 +92,9 @@ pub struct Manual {
 /// What a blank may be filled with.
 type Fits = fn(&str) -> bool;
 
-/// What may be filled in: a CPU list, a whole number, a size in the words of a JVM (`512k`), options of a JVM to add or to remove, an absolute path. In a text
+/// What may be filled in: a CPU list, a whole number, a size in the words of a JVM (`512k`), options of a JVM to add or to remove, a `java` program, an absolute path. In a text
 /// for CPUs, COUNT is the number of CPUs, and a line with EACH is repeated for each CPU, with its INDEX from 0.
-const BLANKS: [(&str, Fits); 6] = [
+const BLANKS: [(&str, Fits); 7] = [
     ("CPUS", is_cpus),
     ("NUMBER", is_number),
     ("SIZE", is_size),
@@ -71,6 +102,7 @@ const BLANKS: [(&str, Fits); 6] = [
     ("without FLAGS", |text| {
         text.strip_prefix("without ").is_some_and(is_options)
     }),
+    ("JAVA", is_java),
     ("PATH", is_path),
 ];
 
@@ -165,6 +197,12 @@ fn is_options(text: &str) -> bool {
 }
 
 /// An absolute path that a shell reads as a single word.
+/// A path, or a name in PATH that says which program it is: `java-25`.
+fn is_java(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    is_path(text) || text.starts_with("java") && text.len() <= 50 && text.bytes().all(plain)
+}
+
 fn is_path(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-%+".contains(&byte);
     text.starts_with('/') && text.len() <= 500 && text.bytes().all(plain)
@@ -189,6 +227,38 @@ mod tests {
         for wish in ["", "all", "2-3 init=/bin/sh", "2; reboot", "2-3\n", "3-2"] {
             assert_eq!(ISOLATION.text_for(wish), None, "{wish}");
         }
+    }
+
+    #[test]
+    fn a_wish_for_a_jvm_is_its_options_and_what_they_replace() {
+        let change = |id: &str, wish: &str| crate::find(id).unwrap().java_change(wish);
+        let parallel = change("jvm.gc_choice", "parallel").unwrap();
+        assert_eq!(parallel.text, "-XX:+UseParallelGC");
+        assert!(parallel.others.contains(&"-XX:+UseConcMarkSweepGC"));
+        assert_eq!(change("jvm.xms_xmx", "4g").unwrap().text, "-Xms4g -Xmx4g");
+        // Of two options of an archive, the one that uses it.
+        let archive = change("jvm.appcds", "/a/app.jsa").unwrap();
+        assert_eq!(archive.text, "-XX:SharedArchiveFile=/a/app.jsa");
+        let jdk = change("jvm.jdk_upgrade", "/opt/jdk/bin/java").unwrap();
+        assert_eq!(jdk.text, "/opt/jdk/bin/java");
+        assert_eq!(
+            change("jvm.jdk_upgrade", "java-25").unwrap().text,
+            "java-25"
+        );
+        for (id, wish) in [
+            ("jvm.gc_choice", "fast"),
+            ("jvm.xmn", "2 g"),
+            ("jvm.jdk_upgrade", "newer"),
+            ("jvm.jdk_upgrade", "sh"),
+            ("jvm.jdk_upgrade", "java -version"),
+            ("jvm.gc_log", "/tmp/gc.log"),
+            ("net.gro", "on"),
+        ] {
+            assert_eq!(change(id, wish), None, "{id} = {wish}");
+        }
+        let of_java = |knob: &&&Knob| knob.is_of_java();
+        // Those of the file of JVM options, and `jvm.flags`, `jvm.active_cpus`, `jvm.large_pages`.
+        assert_eq!(crate::KNOBS.iter().filter(of_java).count(), 24);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Envelope;
 use crate::evidence::{Missing, Reading, Subject, Unit};
 use crate::readings::Readings;
+use crate::threads::{Stage, Taken, ThreadTime};
 
 /// Outcome of a rule.
 #[derive(
@@ -474,6 +475,40 @@ pub struct CheckReport {
     /// Readings of the host that the page shows; empty in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Readings::is_empty")]
     pub readings: Readings,
+    /// The JVM that was asked during the window; null if the process is none, or `--no-jvm` was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jvm: Option<CheckedJvm>,
+    /// The files that were judged together; empty where one thing was judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<JudgedFile>,
+}
+
+/// A file that was judged together with others, and the time that it covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JudgedFile {
+    /// Its name as it was given.
+    pub file: String,
+    /// What it is: `a capture`, `a GC log`, `thread dumps`, `a Flight Recorder file`.
+    pub what: String,
+    /// When it begins: RFC 3339 in UTC, or as a thread dump prints it; null if not recorded.
+    pub from: Option<String>,
+    /// When it ends, likewise; null for a capture.
+    pub to: Option<String>,
+}
+
+/// What a running JVM was asked for during the window of a check.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedJvm {
+    /// How its thread dumps were taken and what they cost it; null if none could be taken.
+    pub taken: Option<Taken>,
+    /// CPU use and waits of its threads over the dumps.
+    pub times: Vec<ThreadTime>,
+    /// Where its threads were, by stages of the code.
+    pub stages: Vec<Stage>,
+    /// The GC log that it writes; null if none was found.
+    pub gc_log: Option<String>,
+    /// Why something is missing.
+    pub notes: Vec<String>,
 }
 
 /// Where a check was made: its findings may change this host only if they are about it.

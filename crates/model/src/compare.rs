@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Envelope;
 use crate::check::Outcome;
 use crate::gc::Run;
+use crate::profile::{Event, Stacks, Unit};
 
 /// Result for one metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -107,6 +108,8 @@ pub enum Of {
     Tunes,
     /// Two documents of `check`.
     Checks,
+    /// Profiles.
+    Profiles,
 }
 
 /// A GC log of one side.
@@ -116,6 +119,30 @@ pub struct ComparedLog {
     pub name: String,
     /// The run of which the log covers the longest time.
     pub run: Run,
+}
+
+/// A profile of one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileSide {
+    /// The name of the event in the file; null if it has none.
+    pub source: Option<String>,
+    /// The sum of all weights.
+    pub total: u64,
+    /// The stacks.
+    pub stacks: Stacks,
+}
+
+/// Two profiles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Profiles {
+    /// What both measure.
+    pub event: Event,
+    /// Unit of all weights.
+    pub unit: Unit,
+    /// The first side.
+    pub before: ProfileSide,
+    /// The second side.
+    pub after: ProfileSide,
 }
 
 /// The document of `compare`.
@@ -154,4 +181,7 @@ pub struct CompareReport {
     /// Those of the second side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after_logs: Vec<ComparedLog>,
+    /// For profiles: those of both sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<Box<Profiles>>,
 }

@@ -76,6 +76,8 @@ pub enum Kind {
     Deadlock,
     /// One resource that threads of a JVM wait for and no thread owns, by the number of the JVM and its own: `1:2`.
     Wait,
+    /// One Flight Recorder file, by its number among the files, from 1.
+    Recording,
 }
 
 const KINDS: &[(Kind, &str)] = &[
@@ -98,6 +100,7 @@ const KINDS: &[(Kind, &str)] = &[
     (Kind::Dumps, "dumps"),
     (Kind::Deadlock, "deadlock"),
     (Kind::Wait, "wait"),
+    (Kind::Recording, "recording"),
 ];
 
 /// One thing of a kind; written `host`, `cpu/3`, `device/eth0`, `queue/eth0:rx-3`.

@@ -34,7 +34,7 @@ pub struct HeapPerRequestReport {
     pub occupied: Option<Occupied>,
     /// Blocks of requests in the order in which they ran. Those that the answer is from are marked.
     pub blocks: Vec<Block>,
-    /// The last blocks no longer fell.
+    /// The last blocks no longer fell or rose.
     pub steady: bool,
     /// Allocation without load, bytes per second; subtracted from all figures.
     pub background_bytes_per_s: Option<Estimate>,
@@ -55,6 +55,8 @@ pub enum MethodKind {
     ThreadCounters,
     /// Heap in use between two forced collections, less what threads hold and have not used.
     HeapUsed,
+    /// Heap before and after each collection in the JVM's GC log, less the unused buffers that the log contains (`gc+tlab=debug`).
+    GcLog,
 }
 
 /// A method and its result.

@@ -142,6 +142,9 @@ pub struct Tls {
 /// What is measured of HTTP beyond requests and their latency.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Http {
+    /// `HTTP/1.1` or `HTTP/2`. Absent in documents from before it could be another than HTTP/1.1.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub protocol: String,
     /// Complete responses to requests of the window by status, whether they count as answers or not.
     pub statuses: BTreeMap<String, u64>,
     /// Bytes received in the window, heads and bodies.
@@ -150,6 +153,9 @@ pub struct Http {
     pub connections: u64,
     /// Time to establish a connection, without TLS; all zero if none was established.
     pub connect_us: Quantiles,
+    /// What is measured of HTTP/2; absent with HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2>,
     /// What is measured of TLS; absent without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
@@ -158,6 +164,24 @@ pub struct Http {
     /// Requests of the window by their names in a list; absent without a list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<HttpRequest>,
+}
+
+/// What is measured of HTTP/2 alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Http2 {
+    /// Requests at the same time on each connection, at most.
+    pub streams: u64,
+    /// Requests of the window whose stream the server reset, by error code: `REFUSED_STREAM`. They are the error `stream_reset`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resets: BTreeMap<String, u64>,
+    /// Connections that the server ended in the window (GOAWAY), by error code; `NO_ERROR` is an orderly end.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub goaways: BTreeMap<String, u64>,
+    /// Connections on which the server broke the protocol, by what was wrong. Their requests are the error `malformed`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub broken: BTreeMap<String, u64>,
+    /// Requests of the window that were sent again because the server ended the connection and had not looked at them. Each counts once.
+    pub repeated: u64,
 }
 
 /// The requests of one name.
@@ -191,7 +215,7 @@ pub struct Measurement {
     /// Requests of the window without a reply in time.
     pub lost: u64,
     /// Other errors by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
-    /// response codes as `rcode_servfail` and so on; of HTTP `timeout`, `connect`, `tls`, `closed`, `reset`, `malformed`, `status_5xx`,
+    /// response codes as `rcode_servfail` and so on; of HTTP `timeout`, `connect`, `tls`, `closed`, `reset`, `stream_reset`, `malformed`, `status_5xx`,
     /// `body`, each of which is also lost. Kinds that did not occur are absent.
     pub errors: BTreeMap<String, u64>,
     /// Latency of the received replies.

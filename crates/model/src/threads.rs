@@ -37,6 +37,18 @@ pub struct ThreadsReport {
     /// Carriers of virtual threads, of each JVM with any.
     #[serde(default)]
     pub carriers: Vec<Carriers>,
+    /// CPU use and waits of all threads over the dumps, one row for threads of a pool that do the same; the busiest and those at locks first.
+    #[serde(default)]
+    pub times: Vec<ThreadTime>,
+    /// Where threads with something to do were, by stages of the code, largest first.
+    #[serde(default)]
+    pub stages: Vec<Stage>,
+    /// Thread pools without a free thread.
+    #[serde(default)]
+    pub full_pools: Vec<FullPool>,
+    /// How the dumps were taken; null if they come from files.
+    #[serde(default)]
+    pub taken: Option<Taken>,
     /// Act first, then watch, undecided, clear.
     pub findings: Vec<Finding>,
 }
@@ -291,4 +303,99 @@ pub struct Carriers {
     pub virtual_threads: Option<u64>,
     /// Frame that pins a virtual thread to its carrier.
     pub at: Option<String>,
+}
+
+/// Threads of a JVM that do the same, over its printed dumps: one thread, or those of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadTime {
+    /// Number of its JVM.
+    pub jvm: u64,
+    /// Name of the thread, or of the pool with `*` for the number.
+    pub name: String,
+    /// How many threads.
+    pub threads: u64,
+    /// `jvm`, `idle`, `running`, `lock_waiting`, `waiting`: what they did in the last dump. `unlisted`: the dumps lack them, and the kernel
+    /// has them.
+    pub doing: String,
+    /// What they wait for or do, in words; empty for idle threads and those of the JVM.
+    pub what: String,
+    /// The innermost method outside the JDK in the last dump; null if they differ or there is none.
+    pub at: Option<String>,
+    /// CPU time from the first dump to the last as a share of one CPU, all together; null if unknown.
+    pub cpu_share: Option<f64>,
+    /// The part of it in the kernel, as a share of one CPU; null if the kernel was not asked.
+    pub system_share: Option<f64>,
+    /// Time that they waited for a CPU, as a share of the time, mean; null if the kernel was not asked or does not count it.
+    pub queued_share: Option<f64>,
+    /// In how many dumps they did what, added up over the threads.
+    pub samples: Doing,
+}
+
+/// A stage of the code: a package, or what the user or this tool calls by a name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stage {
+    /// Number of the JVM.
+    pub jvm: u64,
+    /// Its name: `jdbc`, `log`, a package.
+    pub name: String,
+    /// Samples whose innermost frame of any stage is of this one; a sample is a thread with something to do in a dump.
+    pub own: Doing,
+    /// Those as a share of all samples.
+    pub own_share: f64,
+    /// Share of the samples with any frame of this stage; these shares overlap.
+    pub total_share: f64,
+    /// Threads inside this stage, mean of the dumps. By Little's law this is the rate of requests multiplied by the time that one spends here.
+    pub mean_threads: f64,
+    /// Time that a request spends inside, ms; null unless the rate of requests was given.
+    pub ms_per_request: Option<f64>,
+}
+
+/// A thread pool without a free thread in most of the dumps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FullPool {
+    /// Number of its JVM.
+    pub jvm: u64,
+    /// Its name with `*` for the number.
+    pub name: String,
+    /// Its threads.
+    pub threads: u64,
+    /// The least share of its threads that were busy in any dump.
+    pub busy_share: f64,
+    /// What most of its threads wait for in the end, through locks and connections: `waits for the database`.
+    pub cause: String,
+    /// How many of its threads: the median of the dumps, of which the other fields are as well.
+    pub behind: u64,
+    /// How the others get there, in words: the lock or connection in between; null if they wait directly.
+    pub through: Option<String>,
+    /// The method that waits.
+    pub at: Option<String>,
+}
+
+/// How the dumps of a running JVM were taken and what that cost it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Taken {
+    /// Its process.
+    pub pid: u64,
+    /// The commands it was asked, as `jcmd` has them.
+    pub commands: Vec<String>,
+    /// Time from the first dump to the last, seconds.
+    pub span_s: f64,
+    /// Each dump.
+    pub dumps: Vec<Cost>,
+}
+
+/// What a dump cost the JVM.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// Start, seconds after that of the first dump.
+    pub at_s: f64,
+    /// The command.
+    pub command: String,
+    /// From the command to the complete answer, ms; the application was stopped for less.
+    pub answered_ms: f64,
+    /// Time that the application was stopped meanwhile, ms, by the JVM's own count; null without its performance data. Collections in
+    /// between are part of it.
+    pub stopped_ms: Option<f64>,
+    /// Bytes of the answer.
+    pub bytes: u64,
 }

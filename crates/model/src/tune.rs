@@ -156,6 +156,9 @@ pub struct Run {
     /// Other metrics that the workload reports, by name; latencies in microseconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
+    /// Metrics that were asked for and this run does not have, each with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, String>,
     /// CPU use of the machine over the measured window.
     pub cpu: CpuWindow,
     /// Whether the generator certified this run; else why not.
@@ -234,6 +237,9 @@ pub struct Rung {
     pub cpu_us_per_tx: Option<f64>,
     /// Latency of the variant with the change.
     pub latency_us: Option<RungLatency>,
+    /// Medians of the other metrics of the variant with the change, those that every counted run has; latencies in microseconds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
     /// Change of the objective against the variant without it.
     pub delta: Option<Delta>,
     /// Change of the CPU cost per transaction; negative is cheaper.

@@ -13,6 +13,7 @@ mod error;
 mod firmware;
 pub mod gather;
 pub mod groups;
+pub mod jvm;
 pub mod load_report;
 pub mod mask;
 mod memory;

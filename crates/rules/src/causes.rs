@@ -199,6 +199,14 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("tcp-recvq-pile", &["tcp-rwnd-limited"]),
     ("tcp-reordering", &["tcp-retrans"]),
     (
+        "thread-pool-exhausted",
+        &[
+            "connection-pool-exhausted",
+            "idle-but-waiting",
+            "lock-wait-ratio",
+        ],
+    ),
+    (
         "thread-saturated",
         &[
             "clients-unread",

@@ -48,6 +48,7 @@ pub static RULES: &[&Rule] = &[
     &cpu::client_bound::RULE,
     &process::clients_unread::RULE,
     &cpu::clock_slow::RULE,
+    &jvm::code_hot::RULE,
     &tcp::connect_refused::RULE,
     &process::connect_unanswered::RULE,
     &jvm::connection_pool_exhausted::RULE,
@@ -65,6 +66,7 @@ pub static RULES: &[&Rule] = &[
     &disk::disk_saturated::RULE,
     &disk::disk_sync::RULE,
     &process::dns_unanswered::RULE,
+    &jvm::exceptions_frequent::RULE,
     &net::fib_double::RULE,
     &process::fork_storm::RULE,
     &cpu::freq_low::RULE,
@@ -97,6 +99,7 @@ pub static RULES: &[&Rule] = &[
     &device::gro_useless::RULE,
     &jvm::heap_resize::RULE,
     &cpu::idle_but_waiting::RULE,
+    &jvm::io_slow::RULE,
     &net::ip_id::RULE,
     &net::iptables_empty::RULE,
     &device::irq_affinity_lag::RULE,
@@ -106,7 +109,9 @@ pub static RULES: &[&Rule] = &[
     &device::irq_one_cpu::RULE,
     &device::irq_one_node::RULE,
     &device::irq_rate_high::RULE,
+    &jvm::lock_contended::RULE,
     &jvm::lock_wait_ratio::RULE,
+    &jvm::log_hot::RULE,
     &firmware::memory_channels::RULE,
     &device::mtu_large_wins::RULE,
     &device::mtu_mismatch::RULE,
@@ -169,6 +174,7 @@ pub static RULES: &[&Rule] = &[
     &net::tcp_synq_full::RULE,
     &memory::thp_stall::RULE,
     &jvm::thread_hot::RULE,
+    &jvm::thread_pool_exhausted::RULE,
     &process::thread_saturated::RULE,
     &process::threads_grow::RULE,
     &memory::tlb_bound::RULE,
@@ -230,10 +236,11 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// What is known from files alone: GC logs, thread dumps.
-const OF_FILES: [&[Kind]; 2] = [GC_LOGS, DUMPS];
+/// What is known from files alone: GC logs, thread dumps, recordings.
+const OF_FILES: [&[Kind]; 3] = [GC_LOGS, DUMPS, RECORDINGS];
 const GC_LOGS: &[Kind] = &[Kind::Jvm];
 const DUMPS: &[Kind] = &[Kind::Dumps, Kind::Deadlock, Kind::Wait];
+const RECORDINGS: &[Kind] = &[Kind::Recording];
 
 /// The kinds of subjects that one type of file describes, if the rule reads nothing else.
 fn files_of(rule: &Rule) -> Option<&'static [Kind]> {
@@ -254,6 +261,25 @@ pub fn judge_logs(evidence: &Evidence) -> Vec<Finding> {
 /// The findings of the rules about thread dumps; a dump has no evidence for the others.
 pub fn judge_dumps(evidence: &Evidence) -> Vec<Finding> {
     judge_files(evidence, DUMPS)
+}
+
+/// The findings of the rules about Flight Recorder files; a recording has no evidence for the others.
+pub fn judge_recordings(evidence: &Evidence) -> Vec<Finding> {
+    judge_files(evidence, RECORDINGS)
+}
+
+/// The findings of the rules about a JVM that need nothing of its host: for files of several types together.
+pub fn judge_jvm(evidence: &Evidence) -> Vec<Finding> {
+    let is_of_a_jvm = |finding: &Finding| {
+        let rule = RULES.iter().find(|rule| rule.id == finding.rule);
+        rule.is_some_and(|rule| {
+            let mut kinds = rule.needs.iter().map(|key| key.of);
+            kinds.all(|kind| OF_FILES.iter().any(|kinds| kinds.contains(&kind)))
+        })
+    };
+    let mut findings = judge(evidence);
+    findings.retain(is_of_a_jvm);
+    findings
 }
 
 fn judge_files(evidence: &Evidence, kinds: &'static [Kind]) -> Vec<Finding> {

@@ -181,9 +181,17 @@ pub fn parse(table: &str) -> Vec<Measured> {
 
 /// What was measured of a rule.
 pub fn of(rule: &str) -> Vec<Measured> {
-    let mut rows = parse(TABLE);
-    rows.retain(|row| row.rule == rule);
-    rows
+    // A report asks for every rule: only its own rows are parsed.
+    let own = |row: &&str| {
+        row.strip_prefix(rule)
+            .is_some_and(|rest| rest.starts_with('\t'))
+    };
+    TABLE
+        .lines()
+        .skip(1)
+        .filter(own)
+        .filter_map(Measured::parse)
+        .collect()
 }
 
 /// The section of a rule's page; empty where nothing was measured.

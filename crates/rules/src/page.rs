@@ -23,7 +23,9 @@ impl Rule {
         );
         sections(&mut page, &self.doc);
         page += "\n## What it reads\n\n| key | meaning |\n|---|---|\n";
-        for key in self.needs {
+        let mut keys = self.needs.to_vec();
+        keys.sort_unstable_by_key(|key| key.id);
+        for key in keys {
             let _ = writeln!(page, "| `{}` | {} |", key.id, key.meaning);
         }
         lines(&mut page, self.thresholds);

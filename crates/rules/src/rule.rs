@@ -28,6 +28,42 @@ pub struct Rule {
     pub judge: fn(&Evidence) -> Judgement,
 }
 
+/// The keys of a rule: its own, then those that shared code reads for it.
+macro_rules! needs {
+    ([$($own:expr),* $(,)?] $(, $shared:path)+ $(,)?) => {{
+        const LISTS: $crate::rule::Lists = &[&[$($own),*] $(, $shared)+];
+        const LENGTH: usize = $crate::rule::length(LISTS);
+        &$crate::rule::joined::<LENGTH>(LISTS)
+    }};
+}
+pub(crate) use needs;
+
+pub(crate) type Lists = &'static [&'static [&'static Key]];
+
+pub(crate) const fn length(lists: Lists) -> usize {
+    let (mut length, mut list) = (0, 0);
+    while list < lists.len() {
+        length += lists[list].len();
+        list += 1;
+    }
+    length
+}
+
+pub(crate) const fn joined<const N: usize>(lists: Lists) -> [&'static Key; N] {
+    let mut all = [lists[0][0]; N];
+    let (mut length, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut key = 0;
+        while key < lists[list].len() {
+            all[length] = lists[list][key];
+            length += 1;
+            key += 1;
+        }
+        list += 1;
+    }
+    all
+}
+
 /// What a rule returns: findings (of any outcome but undecided), or the evidence that it lacks.
 pub type Judgement = Result<Vec<Finding>, Missing>;
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rungwise_host::hotspot::{Error, Jvm};
+use rungwise_host::signals::Interrupt;
 use rungwise_testkit::{How, PlantedJvm, program, skipped};
 
 use crate::root_or_skip;
@@ -184,6 +185,65 @@ fn a_jvm_that_stalls_or_dies_in_the_middle_ends_the_wait() {
     let error = asked.join().unwrap();
     assert!(matches!(error, Error::Ended { .. }), "{error}");
     leaves_nothing(&planted);
+}
+
+#[test]
+fn a_wait_for_an_answer_ends_with_an_interrupt_and_when_the_jvm_is_stopped() {
+    // Takes commands and never answers, as a JVM in a collection that hangs.
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libjvm.so");
+    std::fs::write(&library, vec![0; 4096]).unwrap();
+    let script = "import mmap, os, signal, socket, time\n\
+                  f = open('libjvm.so', 'rb')\n\
+                  m = mmap.mmap(f.fileno(), 4096, prot=mmap.PROT_READ)\n\
+                  signal.signal(signal.SIGQUIT, lambda *_: None)\n\
+                  os.umask(0o077)\n\
+                  s = socket.socket(socket.AF_UNIX)\n\
+                  s.bind('/tmp/.java_pid%d' % os.getpid())\n\
+                  s.listen()\n\
+                  print('ready', flush=True)\n\
+                  held = []\n\
+                  while True:\n    \
+                      held.append(s.accept()[0])\n    \
+                      held[-1].recv(1000)\n    \
+                      print('asked', flush=True)\n";
+    let mut child = Command::new("python3")
+        .args(["-c", script])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = move || {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        line.trim().to_owned()
+    };
+    assert_eq!(line(), "ready");
+    let mut failures = Vec::new();
+    for stopped in [false, true] {
+        let interrupt = Interrupt::without_signals().unwrap();
+        let jvm = Jvm::open(child.id()).unwrap();
+        let jvm = jvm.with_interrupt(interrupt.clone());
+        let asked = std::thread::spawn(move || jvm.command("GC.run", Duration::from_mins(10)));
+        assert_eq!(line(), "asked");
+        if stopped {
+            signal(child.id(), "-STOP");
+        } else {
+            interrupt.raise();
+        }
+        failures.push(asked.join().unwrap().unwrap_err());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::fs::remove_file(format!("/tmp/.java_pid{}", child.id())).unwrap();
+    assert!(
+        matches!(
+            failures[..],
+            [Error::Interrupted { .. }, Error::Stopped { .. }]
+        ),
+        "{failures:?}"
+    );
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub(crate) static LOCK_SPLIT: Knob = Knob {
 /// `jvm.active_cpus`
 pub(crate) static ACTIVE_CPUS: Knob = Knob {
     id: "jvm.active_cpus",
+    settable: Settable::No(super::jvm::OPTION),
     summary: "how many CPUs a JVM assumes",
     values: "a number, such as 4",
     doc: Doc {
@@ -52,7 +53,7 @@ pub(crate) static ACTIVE_CPUS: Knob = Knob {
     },
     by_hand: &[Manual {
         wish: "NUMBER",
-        way: Way::Service,
+        way: Way::Java,
         text: "-XX:ActiveProcessorCount=NUMBER",
     }],
     ..APPLICATION
@@ -61,6 +62,7 @@ pub(crate) static ACTIVE_CPUS: Knob = Knob {
 /// `jvm.flags`
 pub(crate) static FLAGS: Knob = Knob {
     id: "jvm.flags",
+    settable: Settable::No(super::jvm::OPTION),
     summary: "options of a JVM's command line",
     values: "options separated by spaces, such as -XX:+CMSScavengeBeforeRemark; without -Xmn1g to remove some",
     doc: Doc {
@@ -74,12 +76,12 @@ pub(crate) static FLAGS: Knob = Knob {
     by_hand: &[
         Manual {
             wish: "FLAGS",
-            way: Way::Service,
+            way: Way::Java,
             text: "FLAGS",
         },
         Manual {
             wish: "without FLAGS",
-            way: Way::Service,
+            way: Way::Java,
             text: "without FLAGS",
         },
     ],
@@ -144,6 +146,7 @@ pub(crate) static HEAP_DUMP: Knob = Knob {
 /// `jvm.large_pages`
 pub(crate) static LARGE_PAGES: Knob = Knob {
     id: "jvm.large_pages",
+    settable: Settable::No(super::jvm::OPTION),
     summary: "a JVM's heap in huge pages",
     values: "transparent, or reserved",
     doc: Doc {
@@ -157,12 +160,12 @@ pub(crate) static LARGE_PAGES: Knob = Knob {
     by_hand: &[
         Manual {
             wish: "transparent",
-            way: Way::Service,
+            way: Way::Java,
             text: "-XX:+UseTransparentHugePages",
         },
         Manual {
             wish: "reserved",
-            way: Way::Service,
+            way: Way::Java,
             text: "-XX:+UseLargePages",
         },
     ],

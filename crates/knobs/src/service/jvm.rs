@@ -1,13 +1,15 @@
-//! Options of a JVM's command line. They are given by hand: what the JVM started with is changed where the service is
-//! started.
+//! Options of a JVM's command line. A scenario sets them in the `java` command of the service that it starts; the options of any other
+//! JVM are changed by hand, where it is started.
 
 use crate::by_hand::{Manual, Way};
 use crate::knob::{COMMON, Doc, Knob, Risk, Scope, Settable};
 use crate::turn::Turn;
 
-const OPTION: &str = "it is an option of the java command; put it before -jar or the main class, in place of any that sets \
-     the same, and restart the service; `rungwise jvm flags` says whether the JDK takes it";
-const PROGRAM: &str = "it needs another JDK or more than an option; prepare it by hand and compare it as another command";
+pub(super) const OPTION: &str = "only in a scenario, for a service that `rungwise tune` starts. By hand it is an option of the java command: put it \
+     before -jar or the main class, in place of any that sets the same, and restart the service; `rungwise jvm flags` says whether \
+     the JDK takes it";
+const PROGRAM: &str = "only in a scenario, for a service that `rungwise tune` starts, once the JDK or the file that it needs is there; by \
+     hand elsewhere";
 const REMOVED: &str =
     "The option is removed, what it replaced is put back, and the service restarted.";
 
@@ -20,6 +22,15 @@ const JVM: Knob = Knob {
 };
 
 const fn given(wish: &'static str, text: &'static str) -> Manual {
+    Manual {
+        wish,
+        way: Way::Java,
+        text,
+    }
+}
+
+/// A step that is no option.
+const fn prepared(wish: &'static str, text: &'static str) -> Manual {
     Manual {
         wish,
         way: Way::Service,
@@ -42,11 +53,13 @@ pub(crate) static APPCDS: Knob = Knob {
         undone: "The service is restarted without the option, and the archive deleted.",
         sources: "JEP 310, JEP 350; the java command, -XX:ArchiveClassesAtExit and -XX:SharedArchiveFile.",
     },
-    by_hand: &[given(
-        "PATH",
-        "-XX:ArchiveClassesAtExit=PATH   # JDK 13 on, once, to write the archive when the JVM ends\n\
-         -XX:SharedArchiveFile=PATH   # from then on",
-    )],
+    by_hand: &[
+        prepared(
+            "PATH",
+            "-XX:ArchiveClassesAtExit=PATH   # JDK 13 on, once, to write the archive when the JVM ends",
+        ),
+        given("PATH", "-XX:SharedArchiveFile=PATH"),
+    ],
     ..JVM
 };
 
@@ -228,7 +241,7 @@ pub(crate) static JDK_UPGRADE: Knob = Knob {
     id: "jvm.jdk_upgrade",
     settable: Settable::No(PROGRAM),
     summary: "a newer build of the JDK",
-    values: "newer",
+    values: "newer, or JAVA: the path of its java program, or its name in PATH, such as java-25",
     doc: Doc {
         does: "The service runs on a newer update of the same JDK, or on a later JDK.",
         helps: "When the update is old. Between releases, collectors and compiler differ most.",
@@ -236,10 +249,13 @@ pub(crate) static JDK_UPGRADE: Knob = Knob {
         undone: "The service is started with the previous JDK.",
         sources: "The reference case of the bank: less memory, and no figure for throughput.",
     },
-    by_hand: &[given(
-        "newer",
-        "java -version   # compare it with the newest update of the vendor, and start the service with that",
-    )],
+    by_hand: &[
+        prepared(
+            "newer",
+            "java -version   # compare it with the newest update of the vendor, and start the service with that",
+        ),
+        given("JAVA", "JAVA"),
+    ],
     ..JVM
 };
 
@@ -248,7 +264,7 @@ pub(crate) static KAE_CRYPTO: Knob = Knob {
     id: "jvm.kae_crypto",
     settable: Settable::No(PROGRAM),
     summary: "encryption by the accelerator of Kunpeng processors",
-    values: "on",
+    values: "on, or PATH of a java.security file that names its provider first",
     doc: Doc {
         does: "A provider of Java's cryptography passes AES, RSA and digests to OpenSSL's engine for the accelerator.",
         helps: "When a profile shows more than 5 % in encryption, on a Kunpeng processor with its driver and BiSheng JDK.",
@@ -256,10 +272,13 @@ pub(crate) static KAE_CRYPTO: Knob = Knob {
         undone: "The provider is removed from java.security, and the service restarted.",
         sources: "The reference case of the bank, which did not use it.",
     },
-    by_hand: &[given(
-        "on",
-        "install the driver of the accelerator and BiSheng JDK, and put its KAE provider first in conf/security/java.security",
-    )],
+    by_hand: &[
+        prepared(
+            "on",
+            "install the driver of the accelerator and BiSheng JDK, and put its KAE provider first in conf/security/java.security",
+        ),
+        given("PATH", "-Djava.security.properties=PATH"),
+    ],
     ..JVM
 };
 

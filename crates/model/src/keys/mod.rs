@@ -35,6 +35,7 @@ mod memory;
 mod net;
 mod outside;
 mod process;
+mod recording;
 mod stack;
 mod threads;
 
@@ -48,13 +49,15 @@ pub use memory::*;
 pub use net::*;
 pub use outside::*;
 pub use process::*;
+pub use recording::*;
 pub use stack::*;
 pub use threads::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
     [
-        CPU, DEVICE, GC, GROUP, LOAD, LOSS, MEMORY, NET, OUTSIDE, PROCESS, STACK, THREADS,
+        CPU, DEVICE, GC, GROUP, LOAD, LOSS, MEMORY, NET, OUTSIDE, PROCESS, RECORDING, STACK,
+        THREADS,
     ]
     .into_iter()
     .flatten()

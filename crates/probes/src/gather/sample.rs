@@ -119,9 +119,12 @@ impl Reader<'_> {
             Raw::Text(text) => task::stat(text).is_some_and(|stat| stat.state == 'D'),
             Raw::Failed { .. } => false,
         };
-        let stats = moment.files.iter().filter(|(_, raw)| is_blocked(raw));
-        let folders = stats.filter_map(|(path, _)| path.strip_suffix("/stat"));
-        let paths: Vec<String> = folders.map(|folder| format!("{folder}/wchan")).collect();
+        let stats = moment.files.iter();
+        let folders = stats.filter_map(|(path, raw)| Some((path.strip_suffix("/stat")?, raw)));
+        let blocked = folders.filter(|(_, raw)| is_blocked(raw));
+        let paths: Vec<String> = blocked
+            .map(|(folder, _)| format!("{folder}/wchan"))
+            .collect();
         for path in paths {
             if let Some(raw) = raw(self.host.read(Path::new(&path)), Form::Text, true) {
                 moment.files.insert(path, raw);

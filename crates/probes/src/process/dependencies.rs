@@ -109,13 +109,13 @@ struct Sample<'a> {
     /// Servers that never answer although data is sent to them repeatedly.
     one_way: HashSet<Endpoint>,
     connecting: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
-    /// Remote ends of connections that were opened.
+    /// Of the servers to which a connection attempt was seen in the window, those with an open connection.
     reached: HashSet<Endpoint>,
     unread: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
 }
 
 impl<'a> Sample<'a> {
-    fn of(sockets: &'a [TcpSocket], courses: &Courses) -> Self {
+    fn of(sockets: &'a [TcpSocket], courses: &Courses, tried: &HashSet<Endpoint>) -> Self {
         let listening = listening(sockets);
         let mut sample = Self {
             owed: Vec::new(),
@@ -130,7 +130,7 @@ impl<'a> Sample<'a> {
         };
         for socket in sockets {
             let ends = (socket.local, socket.remote);
-            if socket.state != SYN_SENT {
+            if socket.state != SYN_SENT && tried.contains(&socket.remote) {
                 sample.reached.insert(socket.remote);
             }
             match socket.state {
@@ -195,15 +195,18 @@ struct Waits<'a> {
 fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
     let all = exchange::sockets(window);
     let courses = Courses::of(&all);
+    let attempts = all.iter().copied().flatten();
+    let attempts = attempts.filter(|socket| socket.state == SYN_SENT);
+    let tried: HashSet<Endpoint> = attempts.map(|socket| socket.remote).collect();
     let mut looks = Vec::new();
     for (_, answer) in window.answers("tcp")? {
         match answer {
-            Answer::Tcp(sockets) => looks.push(Sample::of(sockets, &courses)),
+            Answer::Tcp(sockets) => looks.push(Sample::of(sockets, &courses, &tried)),
             other => return Err(misplaced("tcp", other)),
         }
     }
     let samples = all.into_iter();
-    let samples = samples.map(|sockets| Sample::of(sockets, &courses));
+    let samples = samples.map(|sockets| Sample::of(sockets, &courses, &tried));
     Ok(Waits {
         looks,
         samples: samples.collect(),

@@ -130,8 +130,8 @@ proptest! {
 
 #[test]
 fn every_key_is_yielded_by_a_probe_or_of_another_source() {
-    /// From GC logs and thread dumps.
-    const ELSEWHERE: [&str; 3] = ["gc.", "jvm.", "threads."];
+    /// From GC logs, thread dumps and recordings.
+    const ELSEWHERE: [&str; 4] = ["gc.", "jvm.", "recording.", "threads."];
     let yielded: Vec<&str> = PROBES
         .iter()
         .flat_map(|probe| probe.yields)

@@ -4,7 +4,7 @@
 //! only thread dumps show the second, that they wait for locks. Without those the rule is undecided.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Quantity, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Quantity, Subject, Words};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
@@ -49,6 +49,8 @@ pub(crate) static RULE: Rule = Rule {
         &keys::PSI_IO_SOME,
         &keys::SCHED_RUN_DELAY,
         &keys::THREADS_LOCK_WAITING,
+        &keys::THREADS_TOP_LOCK,
+        &keys::THREADS_TOP_WAITERS,
     ],
     thresholds: &[IDLE, DELAY, DISK, LOCKS, MANY],
     knobs: &[
@@ -96,13 +98,18 @@ fn judge(evidence: &Evidence) -> Judgement {
         .each(&keys::JVM_LOCK_WAITING)
         .or_else(|_| evidence.each(&keys::THREADS_LOCK_WAITING));
     let Ok(locks) = locks else {
+        // The JVM was asked and gave no dump.
+        let asked = evidence.reading(&keys::JVM_LOCK_WAITING, &Subject::host());
+        if asked.is_some() {
+            return Err(evidence.missing(&keys::JVM_LOCK_WAITING, &Subject::host()));
+        }
         return Err(Missing {
             key: keys::JVM_LOCK_WAITING.id,
             subject: Subject::host(),
             why: Absence::because(format!(
                 "the CPUs are {mean} busy; only a thread dump shows whether the service waits for its own locks"
             ))
-            .remedy("take three dumps a few seconds apart (jcmd PID Thread.print -l), then run `rungwise check --pid PID --dumps FILE...`"),
+            .remedy("run `rungwise check --pid PID` with the process id of the JVM, which takes three dumps"),
         });
     };
     let mut findings = Vec::new();
@@ -126,8 +133,12 @@ fn judge(evidence: &Evidence) -> Judgement {
             Kind::Process => format!("threads of pid {}", whose.name()),
             _ => "threads in the dumps".to_owned(),
         };
+        let top = top_lock(evidence);
+        let one = top.map_or_else(String::new, |(lock, waiters)| {
+            format!(", {} of them for {}", say::whole(waiters.value), lock.value)
+        });
         let sentence = format!(
-            "{} of the {who} wait for a lock while the CPUs are {mean} busy: no host setting will help",
+            "{} of the {who} wait for a lock{one} while the CPUs are {mean} busy: no host setting will help",
             say::percent(waiting.value)
         );
         let mut finding = Finding::act(whose, sentence)
@@ -145,6 +156,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(busy.reading);
         if let Some(delay) = delay {
             finding = finding.cite(delay.reading);
+        }
+        if let Some((lock, _)) = top {
+            finding = finding.cite(lock.reading);
         }
         findings.push(
             RULE.knobs
@@ -167,6 +181,16 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     Ok(findings)
+}
+
+/// The lock that most threads wait for, and how many: of the one JVM that has dumps.
+fn top_lock(evidence: &Evidence) -> Option<(Words<'_>, Quantity<'_>)> {
+    let locks = evidence.each_words(&keys::THREADS_TOP_LOCK).ok()?;
+    let [(jvm, lock)] = locks[..] else {
+        return None;
+    };
+    let waiters = evidence.quantity(&keys::THREADS_TOP_WAITERS, jvm).ok()?;
+    Some((lock, waiters))
 }
 
 /// Longest run delay of the threads of this process, if they were read. It is a share of the window: as a share of the

@@ -8,6 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -27,21 +28,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "gro-useless",
     topic: "device",
     summary: "receive offload works on datagrams that it cannot join",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::DEVICE_GRO,
-        &keys::DEVICE_KIND,
-        &keys::DEVICE_RX_PACKETS,
-        &keys::IP_FORWARDED,
-        &keys::NETNS_OTHERS,
-        &keys::NETNS_OTHER_PACKETS,
-        &keys::NETNS_OTHER_PID,
-        &keys::NETNS_OWN_PACKETS,
-        &keys::STACK_GRO,
-        &keys::STACK_SAMPLES,
-        &keys::TUNNEL_PRESENT,
-        &keys::UDP_SHARE,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::DEVICE_GRO,
+            &keys::DEVICE_KIND,
+            &keys::DEVICE_RX_PACKETS,
+            &keys::IP_FORWARDED,
+            &keys::STACK_GRO,
+            &keys::STACK_SAMPLES,
+            &keys::TUNNEL_PRESENT,
+            &keys::UDP_SHARE
+        ],
+        other_namespaces::NEEDS
+    ),
     thresholds: &[SHARE, UDP, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.gro"],
     measure: Some(Measure::more(&keys::STACK_GRO)),

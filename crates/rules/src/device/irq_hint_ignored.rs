@@ -11,6 +11,8 @@ use rungwise_model::keys;
 
 use super::irqs::{self, Irq};
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const MORE: Threshold = Threshold {
@@ -36,26 +38,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "irq-hint-ignored",
     topic: "device",
     summary: "the driver's hints would spread the queues over more CPUs than take them now",
-    needs: &[
-        &keys::CPU_ONLINE,
-        &keys::CPU_SOFTIRQ,
-        &keys::IRQ_BALANCER,
-        &keys::IRQ_BUSIEST_CPU,
-        &keys::IRQ_DEVICE,
-        &keys::IRQ_EFFECTIVE,
-        &keys::IRQ_HINT,
-        &keys::IRQ_RATE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKETS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_ONLINE,
+            &keys::CPU_SOFTIRQ,
+            &keys::IRQ_BALANCER,
+            &keys::IRQ_BUSIEST_CPU,
+            &keys::IRQ_DEVICE,
+            &keys::IRQ_EFFECTIVE,
+            &keys::IRQ_HINT,
+            &keys::IRQ_RATE,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[MORE, PRESSED, FIRES],
     knobs: &["net.affinity_hint", "net.irqbalance_stop", "sock.reuseport"],
     measure: Some(Measure::more(&keys::CPU_SOFTIRQ)),

@@ -14,6 +14,8 @@ use rungwise_stats::interval::median;
 use super::irqs::{self, Irq};
 use super::rps_needed;
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 pub(super) const SHARE: Threshold = Threshold {
@@ -51,34 +53,28 @@ pub(crate) static RULE: Rule = Rule {
     id: "irq-one-cpu",
     topic: "device",
     summary: "one CPU takes most of the packets and is short of time, while the others have room",
-    needs: &[
-        &keys::CPU_ONLINE,
-        &keys::CPU_SOFTIRQ,
-        &keys::DEVICE_KIND,
-        &keys::DEVICE_RX_PACKETS,
-        &keys::IRQ_BUSIEST_CPU,
-        &keys::IRQ_DEVICE,
-        &keys::IRQ_RATE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::QUEUES_MAXIMUM,
-        &keys::QUEUES_RX,
-        &keys::RPS_CPUS,
-        &keys::RPS_MASK,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::SOFTIRQ_NET_RX_SHARE,
-        &keys::SOFTNET_PROCESSED,
-        &keys::SOFTNET_RECEIVED_RPS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKETS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-        &keys::VIRT_HYPERVISOR,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_ONLINE,
+            &keys::CPU_SOFTIRQ,
+            &keys::DEVICE_KIND,
+            &keys::DEVICE_RX_PACKETS,
+            &keys::IRQ_BUSIEST_CPU,
+            &keys::IRQ_DEVICE,
+            &keys::IRQ_RATE,
+            &keys::QUEUES_MAXIMUM,
+            &keys::QUEUES_RX,
+            &keys::RPS_CPUS,
+            &keys::RPS_MASK,
+            &keys::SOFTIRQ_NET_RX_SHARE,
+            &keys::SOFTNET_PROCESSED,
+            &keys::SOFTNET_RECEIVED_RPS,
+            &keys::UDP_PROCESS,
+            &keys::UDP_SHARE,
+            &keys::VIRT_HYPERVISOR
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[SHARE, SOFTIRQ, OTHERS, HANDING, OF_DEVICE, spread::UDP],
     knobs: &[
         "net.queues",

@@ -11,6 +11,8 @@ use rungwise_model::keys;
 
 use super::irqs;
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const SHARE: Threshold = Threshold {
@@ -36,28 +38,22 @@ pub(crate) static RULE: Rule = Rule {
     id: "irq-one-node",
     topic: "device",
     summary: "interrupts of the network sit on one NUMA node that has no time left",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::CPU_NODE,
-        &keys::IRQ_BALANCER,
-        &keys::IRQ_BUSIEST_CPU,
-        &keys::IRQ_DEVICE,
-        &keys::IRQ_HINT,
-        &keys::IRQ_RATE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::NUMA_NODES,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::SOFTIRQ_NET_RX_NODE_SHARE,
-        &keys::SOFTIRQ_NODE_TIME,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKETS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::CPU_NODE,
+            &keys::IRQ_BALANCER,
+            &keys::IRQ_BUSIEST_CPU,
+            &keys::IRQ_DEVICE,
+            &keys::IRQ_HINT,
+            &keys::IRQ_RATE,
+            &keys::NUMA_NODES,
+            &keys::SOFTIRQ_NET_RX_NODE_SHARE,
+            &keys::SOFTIRQ_NODE_TIME,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[SHARE, SOFTIRQ, BUSY],
     knobs: &[
         "net.affinity_hint",

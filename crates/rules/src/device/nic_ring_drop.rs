@@ -8,6 +8,8 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
@@ -33,24 +35,18 @@ pub(crate) static RULE: Rule = Rule {
     id: "nic-ring-drop",
     topic: "device",
     summary: "a device loses packets because its receive ring is full",
-    needs: &[
-        &keys::COALESCE_RX_USECS,
-        &keys::DEVICE_MISSED,
-        &keys::DEVICE_MISSED_SHARE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::RING_RX,
-        &keys::RING_RX_MAXIMUM,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKETS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-    ],
+    needs: needs!(
+        [
+            &keys::COALESCE_RX_USECS,
+            &keys::DEVICE_MISSED,
+            &keys::DEVICE_MISSED_SHARE,
+            &keys::RING_RX,
+            &keys::RING_RX_MAXIMUM,
+            &keys::UDP_PROCESS,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[SHARE, MUCH, FEW, spread::UDP],
     knobs: &[
         "net.ring",

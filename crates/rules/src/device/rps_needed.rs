@@ -11,6 +11,7 @@ use rungwise_model::keys;
 
 use super::irq_one_cpu::{self, Cause};
 use crate::net::{ports, spread, udp_socket_lock};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const QUEUES: Threshold = Threshold {
@@ -30,32 +31,26 @@ pub(crate) static RULE: Rule = Rule {
     id: "rps-needed",
     topic: "device",
     summary: "few hardware queues, no receive steering, and one CPU that takes the packets",
-    needs: &[
-        &keys::CPU_ONLINE,
-        &keys::CPU_SOFTIRQ,
-        &keys::DEVICE_KIND,
-        &keys::DEVICE_RX_PACKETS,
-        &keys::IRQ_BUSIEST_CPU,
-        &keys::IRQ_DEVICE,
-        &keys::IRQ_RATE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::QUEUES_RX,
-        &keys::RPS_CPUS,
-        &keys::RPS_MASK,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::SOFTIRQ_NET_RX_SHARE,
-        &keys::SOFTNET_PROCESSED,
-        &keys::SOFTNET_RECEIVED_RPS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-        &keys::UDP_SOCKETS,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_ONLINE,
+            &keys::CPU_SOFTIRQ,
+            &keys::DEVICE_KIND,
+            &keys::DEVICE_RX_PACKETS,
+            &keys::IRQ_BUSIEST_CPU,
+            &keys::IRQ_DEVICE,
+            &keys::IRQ_RATE,
+            &keys::QUEUES_RX,
+            &keys::RPS_CPUS,
+            &keys::RPS_MASK,
+            &keys::SOFTIRQ_NET_RX_SHARE,
+            &keys::SOFTNET_PROCESSED,
+            &keys::SOFTNET_RECEIVED_RPS,
+            &keys::UDP_PROCESS,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[QUEUES, SHORT, spread::UDP],
     knobs: &["sock.reuseport", "net.rps_cpus", "net.rfs"],
     measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_SHARE)),

@@ -8,6 +8,8 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Rule, Threshold};
 
 const MASKED: Threshold = Threshold {
@@ -21,25 +23,19 @@ pub(crate) static RULE: Rule = Rule {
     id: "rps-new-device",
     topic: "device",
     summary: "a younger device lacks the receive steering of its older siblings",
-    needs: &[
-        &keys::DEVICE_BORN,
-        &keys::DEVICE_DRIVER,
-        &keys::DEVICE_KIND,
-        &keys::DEVICE_UP,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::RPS_CPUS,
-        &keys::RPS_MASK,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKETS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-    ],
+    needs: needs!(
+        [
+            &keys::DEVICE_BORN,
+            &keys::DEVICE_DRIVER,
+            &keys::DEVICE_KIND,
+            &keys::DEVICE_UP,
+            &keys::RPS_CPUS,
+            &keys::RPS_MASK,
+            &keys::UDP_PROCESS,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[MASKED, spread::UDP],
     knobs: &["net.rps_cpus", "net.rps_default_mask", "sock.reuseport"],
     measure: None,

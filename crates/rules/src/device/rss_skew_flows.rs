@@ -10,6 +10,8 @@ use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SKEW: Threshold = Threshold {
@@ -47,26 +49,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "rss-skew-flows",
     topic: "device",
     summary: "one receive queue gets most packets although there are many flows",
-    needs: &[
-        &keys::DEVICE_RX_PACKETS,
-        &keys::FLOWS_COUNT,
-        &keys::FLOWS_LARGEST_SHARE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::QUEUES_RX,
-        &keys::QUEUE_SHARE,
-        &keys::RPS_CPUS,
-        &keys::RSS_UDP4_FIELDS,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKETS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-    ],
+    needs: needs!(
+        [
+            &keys::DEVICE_RX_PACKETS,
+            &keys::FLOWS_COUNT,
+            &keys::FLOWS_LARGEST_SHARE,
+            &keys::QUEUES_RX,
+            &keys::QUEUE_SHARE,
+            &keys::RPS_CPUS,
+            &keys::RSS_UDP4_FIELDS,
+            &keys::UDP_PROCESS,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[SKEW, FLOWS, ELEPHANT, TRAFFIC, UDP, spread::UDP],
     knobs: &["net.rss_hash_fields", "net.rps_cpus", "sock.reuseport"],
     measure: Some(Measure::more(&keys::QUEUE_SHARE)),

@@ -9,6 +9,8 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject, Words};
 use rungwise_model::keys;
 
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const ALIVE: Threshold = Threshold {
@@ -45,29 +47,23 @@ pub(crate) static RULE: Rule = Rule {
     id: "rss-table-short",
     topic: "device",
     summary: "the RSS table names fewer queues than are switched on",
-    needs: &[
-        &keys::CPU_ONLINE,
-        &keys::CPU_SOFTIRQ,
-        &keys::DEVICE_DRIVER,
-        &keys::DEVICE_RX_PACKETS,
-        &keys::DEVICE_UP,
-        &keys::FLOWS_COUNT,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::QUEUE_SHARE,
-        &keys::QUEUES_RX,
-        &keys::RPS_CPUS,
-        &keys::RSS_TABLE_QUEUES,
-        &keys::RSS_TABLE_SIZE,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-        &keys::UDP_SOCKETS,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_ONLINE,
+            &keys::CPU_SOFTIRQ,
+            &keys::DEVICE_DRIVER,
+            &keys::DEVICE_RX_PACKETS,
+            &keys::DEVICE_UP,
+            &keys::FLOWS_COUNT,
+            &keys::QUEUE_SHARE,
+            &keys::QUEUES_RX,
+            &keys::RPS_CPUS,
+            &keys::RSS_TABLE_QUEUES,
+            &keys::RSS_TABLE_SIZE,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[ALIVE, FLOWS, PRESSED, TRAFFIC],
     knobs: &[
         "net.rss_table",

@@ -9,6 +9,8 @@ use rungwise_model::keys;
 
 use super::irq_one_cpu::{self, Cause, Concentration, SHARE, SOFTIRQ};
 use crate::net::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const SINGLE: Threshold = Threshold {
@@ -34,32 +36,26 @@ pub(crate) static RULE: Rule = Rule {
     id: "softirq-conc-guest",
     topic: "device",
     summary: "a guest with one queue takes all its packets on one CPU",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::CPU_SOFTIRQ,
-        &keys::DEVICE_KIND,
-        &keys::DEVICE_RX_PACKETS,
-        &keys::IRQ_BUSIEST_CPU,
-        &keys::IRQ_DEVICE,
-        &keys::IRQ_RATE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::QUEUES_MAXIMUM,
-        &keys::RPS_CPUS,
-        &keys::RPS_MASK,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::SOFTIRQ_NET_RX_SHARE,
-        &keys::SOFTNET_PROCESSED,
-        &keys::SOFTNET_RECEIVED_RPS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-        &keys::UDP_SOCKETS,
-        &keys::VIRT_HYPERVISOR,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::CPU_SOFTIRQ,
+            &keys::DEVICE_KIND,
+            &keys::DEVICE_RX_PACKETS,
+            &keys::IRQ_BUSIEST_CPU,
+            &keys::IRQ_DEVICE,
+            &keys::IRQ_RATE,
+            &keys::QUEUES_MAXIMUM,
+            &keys::RPS_CPUS,
+            &keys::RPS_MASK,
+            &keys::SOFTIRQ_NET_RX_SHARE,
+            &keys::SOFTNET_PROCESSED,
+            &keys::SOFTNET_RECEIVED_RPS,
+            &keys::UDP_SHARE,
+            &keys::VIRT_HYPERVISOR
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[SINGLE, SHORT, SHARE, TOLD, SOFTIRQ],
     knobs: &["virt.multiqueue", "net.rps_cpus"],
     measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_SHARE)),

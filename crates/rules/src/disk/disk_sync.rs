@@ -11,7 +11,9 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
+use crate::process::SERVICE;
 use crate::process::{called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
@@ -50,20 +52,16 @@ pub(crate) static RULE: Rule = Rule {
     id: "disk-sync",
     topic: "disk",
     summary: "programs wait for slow flushes: fsync for each write",
-    needs: &[
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::DISK_FLUSHES,
-        &keys::DISK_FLUSH_TIME,
-        &keys::DISK_USERS,
-        &keys::PROCESS_SYNCING,
-        &keys::PROCESS_UNREAD,
-        &keys::PSI_IO_SOME,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::DISK_FLUSHES,
+            &keys::DISK_FLUSH_TIME,
+            &keys::DISK_USERS,
+            &keys::PROCESS_SYNCING,
+            &keys::PSI_IO_SOME
+        ],
+        SERVICE
+    ),
     thresholds: &[SHARE, SLOW, WAITING, SYNCING, MOSTLY],
     knobs: &[],
     measure: Some(Measure::more(&keys::DISK_FLUSH_TIME)),

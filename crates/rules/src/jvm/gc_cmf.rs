@@ -10,7 +10,8 @@ use rungwise_model::keys;
 use super::late_start::{CYCLES, promoted_in_a_cycle};
 use super::live;
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, each, flow, seconds};
+use super::run::{Collector, JDK, OPTIONS, Run, each, flow, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FAILURES: Threshold = Threshold {
@@ -42,37 +43,23 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-cmf",
     topic: "jvm",
     summary: "CMS does not free the old generation in time",
-    needs: &[
-        &keys::GC_BEGAN,
-        &keys::GC_COLLECTOR,
-        &keys::GC_CONCURRENT_MODE_FAILURES,
-        &keys::GC_CYCLE_LENGTH,
-        &keys::GC_CYCLE_OCCUPANCY,
-        &keys::GC_FLAGS,
-        &keys::GC_FREE_LARGEST,
-        &keys::GC_FULL_LONGEST,
-        &keys::GC_HEAP_CAPACITY,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_FALLS,
-        &keys::GC_LIVE_LATE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_RISE,
-        &keys::GC_LIVE_SHARE,
-        &keys::GC_LIVE_SLOPE,
-        &keys::GC_LIVE_SLOPE_LOW,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_MEMORY,
-        &keys::GC_OLD_CAPACITY,
-        &keys::GC_PROMOTED_LARGEST,
-        &keys::GC_PROMOTION_FAILED_AT,
-        &keys::GC_PROMOTION_FAILURES,
-        &keys::GC_PROMOTION_PEAK,
-        &keys::GC_PROMOTION_RATE,
-        &keys::GC_SECONDS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_CONCURRENT_MODE_FAILURES,
+            &keys::GC_CYCLE_LENGTH,
+            &keys::GC_CYCLE_OCCUPANCY,
+            &keys::GC_FREE_LARGEST,
+            &keys::GC_FULL_LONGEST,
+            &keys::GC_MEMORY,
+            &keys::GC_PROMOTED_LARGEST,
+            &keys::GC_PROMOTION_FAILED_AT,
+            &keys::GC_PROMOTION_FAILURES,
+            &keys::GC_PROMOTION_PEAK,
+            &keys::GC_PROMOTION_RATE
+        ],
+        live::NEEDS,
+        JDK
+    ),
     thresholds: &[FAILURES, LIVE, PIECES],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_CONCURRENT_MODE_FAILURES)),

@@ -12,7 +12,8 @@ use rungwise_model::keys;
 use super::late_start::{self, FIXED_YOUNG};
 use super::live;
 use super::options::Goal;
-use super::run::{OPTIONS, Run, each};
+use super::run::{JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FAILURES: Threshold = Threshold {
@@ -53,39 +54,25 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-evacuation-failed",
     topic: "jvm",
     summary: "G1 found no free region to copy survivors to",
-    needs: &[
-        &keys::GC_BEGAN,
-        &keys::GC_COLLECTOR,
-        &keys::GC_CONCURRENT_ABORTED,
-        &keys::GC_CYCLE_LENGTH,
-        &keys::GC_CYCLE_OCCUPANCY,
-        &keys::GC_EVACUATION_FAILURES,
-        &keys::GC_FLAGS,
-        &keys::GC_FULLS_ALLOCATION,
-        &keys::GC_FULLS_EXPLICIT,
-        &keys::GC_HEAP_CAPACITY,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_HUMONGOUS,
-        &keys::GC_HUMONGOUS_SHARE,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_FALLS,
-        &keys::GC_LIVE_LATE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_RISE,
-        &keys::GC_LIVE_SHARE,
-        &keys::GC_LIVE_SLOPE,
-        &keys::GC_LIVE_SLOPE_LOW,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_MEMORY,
-        &keys::GC_OLD_CAPACITY,
-        &keys::GC_PAUSES,
-        &keys::GC_PROMOTION_PEAK,
-        &keys::GC_PROMOTION_RATE,
-        &keys::GC_SECONDS,
-        &keys::GC_THROUGHPUT,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_CONCURRENT_ABORTED,
+            &keys::GC_CYCLE_LENGTH,
+            &keys::GC_CYCLE_OCCUPANCY,
+            &keys::GC_EVACUATION_FAILURES,
+            &keys::GC_FULLS_ALLOCATION,
+            &keys::GC_FULLS_EXPLICIT,
+            &keys::GC_HUMONGOUS,
+            &keys::GC_HUMONGOUS_SHARE,
+            &keys::GC_MEMORY,
+            &keys::GC_PAUSES,
+            &keys::GC_PROMOTION_PEAK,
+            &keys::GC_PROMOTION_RATE,
+            &keys::GC_THROUGHPUT
+        ],
+        live::NEEDS,
+        JDK
+    ),
     thresholds: &[FAILURES, HUMONGOUS, LITTLE, LIVE],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_EVACUATION_FAILURES)),

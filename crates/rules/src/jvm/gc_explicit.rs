@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{Collector, LONG, OPTIONS, Run, each, seconds};
+use super::run::{Collector, JDK, LONG, OPTIONS, Run, each, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const CALLS: Threshold = Threshold {
@@ -33,17 +34,16 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-explicit",
     topic: "jvm",
     summary: "System.gc() stops the service for full collections",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_EXPLICIT,
-        &keys::GC_FLAGS,
-        &keys::GC_FULL_LONGEST,
-        &keys::GC_FULLS_EXPLICIT,
-        &keys::GC_PAUSE_GOAL,
-        &keys::GC_SECONDS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_EXPLICIT,
+            &keys::GC_FULL_LONGEST,
+            &keys::GC_FULLS_EXPLICIT,
+            &keys::GC_PAUSE_GOAL,
+            &keys::GC_SECONDS
+        ],
+        JDK
+    ),
     thresholds: &[CALLS, LONG, COST, SHORT],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_FULLS_EXPLICIT)),

@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{OPTIONS, Run, each};
+use super::run::{JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LEFT: Threshold = Threshold {
@@ -27,16 +28,15 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-heap-exceeds-memory",
     topic: "jvm",
     summary: "the heap may grow beyond the memory",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_LIVE,
-        &keys::GC_MEMORY,
-        &keys::GC_SWAP,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_HEAP_MAX,
+            &keys::GC_LIVE,
+            &keys::GC_MEMORY,
+            &keys::GC_SWAP
+        ],
+        JDK
+    ),
     thresholds: &[LEFT, FITS],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_HEAP_MAX)),

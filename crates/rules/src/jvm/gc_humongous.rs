@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, each};
+use super::run::{Collector, JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
@@ -43,22 +44,21 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-humongous",
     topic: "jvm",
     summary: "objects larger than half a region trigger collections",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_HUMONGOUS,
-        &keys::GC_HUMONGOUS_SHARE,
-        &keys::GC_HUMONGOUS_SIZE,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_MEMORY,
-        &keys::GC_PAUSES,
-        &keys::GC_REGION,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_HEAP_MAX,
+            &keys::GC_HUMONGOUS,
+            &keys::GC_HUMONGOUS_SHARE,
+            &keys::GC_HUMONGOUS_SIZE,
+            &keys::GC_LIVE,
+            &keys::GC_LIVE_PEAK,
+            &keys::GC_LIVE_SOURCE,
+            &keys::GC_MEMORY,
+            &keys::GC_PAUSES,
+            &keys::GC_REGION
+        ],
+        JDK
+    ),
     thresholds: &[SHARE, BROUGHT, FEW, REGIONS],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_HUMONGOUS)),

@@ -9,7 +9,8 @@ use rungwise_model::keys;
 
 use super::live::{self, FULL, GROWN, LEVEL, Live, OLD, PEAK, RISE, RISEN, STARTING};
 use super::options::Goal;
-use super::run::{OPTIONS, Run, each};
+use super::run::{JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const OFTEN: Threshold = Threshold {
@@ -43,32 +44,18 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-live-growth",
     topic: "jvm",
     summary: "the live set grows, or fills the heap",
-    needs: &[
-        &keys::GC_BEGAN,
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_CAPACITY,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_EARLY,
-        &keys::GC_LIVE_FALLS,
-        &keys::GC_LIVE_LATE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_RISE,
-        &keys::GC_LIVE_SAMPLES,
-        &keys::GC_LIVE_SHARE,
-        &keys::GC_LIVE_SLOPE,
-        &keys::GC_LIVE_SLOPE_HIGH,
-        &keys::GC_LIVE_SLOPE_LOW,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_MEMORY,
-        &keys::GC_OLD_CAPACITY,
-        &keys::GC_OLD_INTERVAL,
-        &keys::GC_OUT_OF_MEMORY,
-        &keys::GC_SECONDS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_LIVE_EARLY,
+            &keys::GC_LIVE_SAMPLES,
+            &keys::GC_LIVE_SLOPE_HIGH,
+            &keys::GC_MEMORY,
+            &keys::GC_OLD_INTERVAL,
+            &keys::GC_OUT_OF_MEMORY
+        ],
+        live::NEEDS,
+        JDK
+    ),
     thresholds: &[
         RISEN, RISE, FULL, OLD, GROWN, LEVEL, PEAK, STARTING, CLOSE, OFTEN, SOON, SHORT,
     ],

@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Key, Missing, Reading};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, each};
+use super::run::{Collector, JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const LACKS: Threshold = Threshold {
@@ -21,21 +22,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-log-poor",
     topic: "jvm",
     summary: "the log lacks data that other rules need",
-    needs: &[
-        &keys::GC_AGE_TABLES,
-        &keys::GC_ALLOCATION_FAILURES,
-        &keys::GC_ALLOCATION_RATE,
-        &keys::GC_COLLECTOR,
-        &keys::GC_CYCLES,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_CAPACITY,
-        &keys::GC_SAFEPOINTS,
-        &keys::GC_SECONDS,
-        &keys::GC_THROUGHPUT,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-        &keys::GC_YOUNGS,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_AGE_TABLES,
+            &keys::GC_ALLOCATION_FAILURES,
+            &keys::GC_ALLOCATION_RATE,
+            &keys::GC_CYCLES,
+            &keys::GC_HEAP_CAPACITY,
+            &keys::GC_SAFEPOINTS,
+            &keys::GC_SECONDS,
+            &keys::GC_THROUGHPUT,
+            &keys::GC_YOUNGS
+        ],
+        JDK
+    ),
     thresholds: &[LACKS],
     knobs: &[OPTIONS],
     measure: None,

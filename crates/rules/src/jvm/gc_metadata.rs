@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{OPTIONS, Run, each};
+use super::run::{JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LATE: Threshold = Threshold {
@@ -39,19 +40,18 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-metadata",
     topic: "jvm",
     summary: "metaspace is at its limit, or triggers collections long after the start",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_METADATA,
-        &keys::GC_METADATA_LAST,
-        &keys::GC_METADATA_LATE,
-        &keys::GC_METASPACE,
-        &keys::GC_METASPACE_CAPACITY,
-        &keys::GC_METASPACE_SLOPE,
-        &keys::GC_METASPACE_SLOPE_LOW,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_METADATA,
+            &keys::GC_METADATA_LAST,
+            &keys::GC_METADATA_LATE,
+            &keys::GC_METASPACE,
+            &keys::GC_METASPACE_CAPACITY,
+            &keys::GC_METASPACE_SLOPE,
+            &keys::GC_METASPACE_SLOPE_LOW
+        ],
+        JDK
+    ),
     thresholds: &[LATE, GROWTH, OFTEN],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_METADATA_LATE)),

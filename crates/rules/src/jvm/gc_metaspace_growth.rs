@@ -9,7 +9,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{OPTIONS, Run, each, seconds};
+use super::run::{JDK, OPTIONS, Run, each, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const GROWTH: Threshold = Threshold {
@@ -42,17 +43,16 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-metaspace-growth",
     topic: "jvm",
     summary: "classes are loaded but not unloaded",
-    needs: &[
-        &keys::GC_BEGAN,
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_METASPACE,
-        &keys::GC_METASPACE_SLOPE,
-        &keys::GC_METASPACE_SLOPE_LOW,
-        &keys::GC_SECONDS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_BEGAN,
+            &keys::GC_METASPACE,
+            &keys::GC_METASPACE_SLOPE,
+            &keys::GC_METASPACE_SLOPE_LOW,
+            &keys::GC_SECONDS
+        ],
+        JDK
+    ),
     thresholds: &[GROWTH, SETTLED, SOON, NEAR],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_METASPACE_SLOPE)),

@@ -9,6 +9,7 @@ use rungwise_model::keys;
 
 use super::live;
 use super::run::{Collector, LONG, Run, SHORT, each, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const LITTLE: Threshold = Threshold {
@@ -27,30 +28,19 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-not-the-bottleneck",
     topic: "jvm",
     summary: "collections take too little time for tuning to matter",
-    needs: &[
-        &keys::GC_BEGAN,
-        &keys::GC_COLLECTOR,
-        &keys::GC_DEGENERATED,
-        &keys::GC_HEAP_CAPACITY,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_FALLS,
-        &keys::GC_LIVE_LATE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_RISE,
-        &keys::GC_LIVE_SHARE,
-        &keys::GC_LIVE_SLOPE,
-        &keys::GC_LIVE_SLOPE_LOW,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_METADATA_LAST,
-        &keys::GC_OLD_CAPACITY,
-        &keys::GC_PAUSE_GOAL,
-        &keys::GC_PAUSE_P99,
-        &keys::GC_SECONDS,
-        &keys::GC_STALLS,
-        &keys::GC_THROUGHPUT,
-        &keys::GC_THROUGHPUT_WORST,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_COLLECTOR,
+            &keys::GC_DEGENERATED,
+            &keys::GC_METADATA_LAST,
+            &keys::GC_PAUSE_GOAL,
+            &keys::GC_PAUSE_P99,
+            &keys::GC_STALLS,
+            &keys::GC_THROUGHPUT,
+            &keys::GC_THROUGHPUT_WORST
+        ],
+        live::NEEDS
+    ),
     thresholds: &[LITTLE, WORST, SHORT, LONG],
     knobs: &[],
     measure: None,

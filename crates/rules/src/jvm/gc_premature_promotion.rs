@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, each, flow, seconds};
+use super::run::{Collector, JDK, OPTIONS, Run, each, flow, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RECLAIMED: Threshold = Threshold {
@@ -42,22 +43,21 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-premature-promotion",
     topic: "jvm",
     summary: "objects that die soon after are promoted",
-    needs: &[
-        &keys::GC_AGE_OVERFLOWS,
-        &keys::GC_AGE_TABLES,
-        &keys::GC_AGE_THRESHOLD_LOWERED,
-        &keys::GC_AGE_THRESHOLD_MAX,
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_OLD_CAPACITY,
-        &keys::GC_OLD_INTERVAL,
-        &keys::GC_OLD_RECLAIMED,
-        &keys::GC_PROMOTED,
-        &keys::GC_PROMOTION_RATE,
-        &keys::GC_SURVIVORS_FULL,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_AGE_OVERFLOWS,
+            &keys::GC_AGE_TABLES,
+            &keys::GC_AGE_THRESHOLD_LOWERED,
+            &keys::GC_AGE_THRESHOLD_MAX,
+            &keys::GC_OLD_CAPACITY,
+            &keys::GC_OLD_INTERVAL,
+            &keys::GC_OLD_RECLAIMED,
+            &keys::GC_PROMOTED,
+            &keys::GC_PROMOTION_RATE,
+            &keys::GC_SURVIVORS_FULL
+        ],
+        JDK
+    ),
     thresholds: &[RECLAIMED, PROMOTED, INTERVAL, OVERFLOW],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_PROMOTED)),

@@ -9,7 +9,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{Collector, LONG, Run, each, seconds};
+use super::run::{Collector, JDK, LONG, Run, each, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const MOST: Threshold = Threshold {
@@ -31,27 +32,26 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-remark-long",
     topic: "jvm",
     summary: "the remark pause is long",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_PAUSE_GOAL,
-        &keys::GC_REMARKS,
-        &keys::GC_REMARK_LONGEST,
-        &keys::GC_REMARK_MEDIAN,
-        &keys::GC_REMARK_REFERENCES,
-        &keys::GC_REMARK_RESCAN,
-        &keys::GC_REMARK_SCAVENGED,
-        &keys::GC_REMARK_TABLES,
-        &keys::GC_REMARK_UNLOADING,
-        &keys::GC_REMARK_YOUNG,
-        &keys::GC_REMARK_YOUNG_COST,
-        &keys::GC_REMARK_YOUNG_COST_LOW,
-        &keys::GC_REMARK_YOUNG_SHARE,
-        &keys::GC_SURVIVORS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-        &keys::GC_YOUNG_P50,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_PAUSE_GOAL,
+            &keys::GC_REMARKS,
+            &keys::GC_REMARK_LONGEST,
+            &keys::GC_REMARK_MEDIAN,
+            &keys::GC_REMARK_REFERENCES,
+            &keys::GC_REMARK_RESCAN,
+            &keys::GC_REMARK_SCAVENGED,
+            &keys::GC_REMARK_TABLES,
+            &keys::GC_REMARK_UNLOADING,
+            &keys::GC_REMARK_YOUNG,
+            &keys::GC_REMARK_YOUNG_COST,
+            &keys::GC_REMARK_YOUNG_COST_LOW,
+            &keys::GC_REMARK_YOUNG_SHARE,
+            &keys::GC_SURVIVORS,
+            &keys::GC_YOUNG_P50
+        ],
+        JDK
+    ),
     thresholds: &[LONG, MOST, FULL],
     knobs: &[super::run::OPTIONS],
     measure: Some(Measure::more(&keys::GC_REMARK_LONGEST)),

@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{OPTIONS, Run, SHORT, each, seconds};
+use super::run::{JDK, OPTIONS, Run, SHORT, each, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const OUTSIDE: Threshold = Threshold {
@@ -39,21 +40,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-safepoints",
     topic: "jvm",
     summary: "threads are stopped outside of collections",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_PAUSE_GOAL,
-        &keys::GC_SAFEPOINT_BIASED,
-        &keys::GC_SAFEPOINT_LONGEST,
-        &keys::GC_SAFEPOINT_OPERATIONS,
-        &keys::GC_SAFEPOINT_OUTSIDE,
-        &keys::GC_SAFEPOINT_REACHING,
-        &keys::GC_SAFEPOINT_REACHING_LONGEST,
-        &keys::GC_SECONDS,
-        &keys::GC_STOPPED_SHARE,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_PAUSE_GOAL,
+            &keys::GC_SAFEPOINT_BIASED,
+            &keys::GC_SAFEPOINT_LONGEST,
+            &keys::GC_SAFEPOINT_OPERATIONS,
+            &keys::GC_SAFEPOINT_OUTSIDE,
+            &keys::GC_SAFEPOINT_REACHING,
+            &keys::GC_SAFEPOINT_REACHING_LONGEST,
+            &keys::GC_SECONDS,
+            &keys::GC_STOPPED_SHARE
+        ],
+        JDK
+    ),
     thresholds: &[OUTSIDE, STOPPED, LONG, SHORT, BIASED],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_SAFEPOINT_OUTSIDE)),

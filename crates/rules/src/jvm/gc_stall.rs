@@ -10,7 +10,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{LONG, OPTIONS, Run, each, flow, seconds};
+use super::run::{JDK, LONG, OPTIONS, Run, each, flow, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const STALLS: Threshold = Threshold {
@@ -41,29 +42,28 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-stall",
     topic: "jvm",
     summary: "threads wait for memory because the collector falls behind",
-    needs: &[
-        &keys::GC_ALLOCATION_PEAK,
-        &keys::GC_ALLOCATION_RATE,
-        &keys::GC_COLLECTOR,
-        &keys::GC_CONCURRENT_WORKERS,
-        &keys::GC_CPUS,
-        &keys::GC_DEGENERATED,
-        &keys::GC_DEGENERATED_LONGEST,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_SHARE,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_MEMORY,
-        &keys::GC_PAUSE_GOAL,
-        &keys::GC_STALLS,
-        &keys::GC_STALL_LONGEST,
-        &keys::GC_STALL_RATE,
-        &keys::GC_STALL_TIME,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_ALLOCATION_PEAK,
+            &keys::GC_ALLOCATION_RATE,
+            &keys::GC_CONCURRENT_WORKERS,
+            &keys::GC_CPUS,
+            &keys::GC_DEGENERATED,
+            &keys::GC_DEGENERATED_LONGEST,
+            &keys::GC_HEAP_MAX,
+            &keys::GC_LIVE,
+            &keys::GC_LIVE_PEAK,
+            &keys::GC_LIVE_SHARE,
+            &keys::GC_LIVE_SOURCE,
+            &keys::GC_MEMORY,
+            &keys::GC_PAUSE_GOAL,
+            &keys::GC_STALLS,
+            &keys::GC_STALL_LONGEST,
+            &keys::GC_STALL_RATE,
+            &keys::GC_STALL_TIME
+        ],
+        JDK
+    ),
     thresholds: &[STALLS, FEW, TIGHT, BURST, LONG],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_STALL_TIME)),

@@ -10,7 +10,8 @@ use rungwise_model::keys;
 
 use super::live;
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, SHORT, each, flow};
+use super::run::{Collector, JDK, OPTIONS, Run, SHORT, each, flow};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const CUT: Threshold = Threshold {
@@ -56,39 +57,25 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-survivors-small",
     topic: "jvm",
     summary: "survivor spaces are too small for what survives",
-    needs: &[
-        &keys::GC_AGE_DESIRED,
-        &keys::GC_AGE_NEEDED,
-        &keys::GC_AGE_TABLES,
-        &keys::GC_AGE_THRESHOLD,
-        &keys::GC_AGE_THRESHOLD_MAX,
-        &keys::GC_BEGAN,
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_CAPACITY,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_FALLS,
-        &keys::GC_LIVE_LATE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_RISE,
-        &keys::GC_LIVE_SHARE,
-        &keys::GC_LIVE_SLOPE,
-        &keys::GC_LIVE_SLOPE_LOW,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_MEMORY,
-        &keys::GC_OLD_CAPACITY,
-        &keys::GC_OLD_INTERVAL,
-        &keys::GC_OLD_RECLAIMED,
-        &keys::GC_PROMOTED,
-        &keys::GC_PROMOTION_RATE,
-        &keys::GC_SECONDS,
-        &keys::GC_SURVIVORS,
-        &keys::GC_SURVIVORS_FULL,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-        &keys::GC_YOUNG_CAPACITY,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_AGE_DESIRED,
+            &keys::GC_AGE_NEEDED,
+            &keys::GC_AGE_TABLES,
+            &keys::GC_AGE_THRESHOLD,
+            &keys::GC_AGE_THRESHOLD_MAX,
+            &keys::GC_MEMORY,
+            &keys::GC_OLD_INTERVAL,
+            &keys::GC_OLD_RECLAIMED,
+            &keys::GC_PROMOTED,
+            &keys::GC_PROMOTION_RATE,
+            &keys::GC_SURVIVORS,
+            &keys::GC_SURVIVORS_FULL,
+            &keys::GC_YOUNG_CAPACITY
+        ],
+        live::NEEDS,
+        JDK
+    ),
     thresholds: &[CUT, FULL, FEW, DIES, SOON, SHORT],
     knobs: &[OPTIONS],
     measure: Some(Measure::less(&keys::GC_AGE_THRESHOLD)),

@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{OPTIONS, Run, each};
+use super::run::{JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold};
 
 const OLDEST: Threshold = Threshold {
@@ -21,13 +22,7 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-threshold-range",
     topic: "jvm",
     summary: "a tenuring threshold that no age can reach",
-    needs: &[
-        &keys::GC_AGE_THRESHOLD_MAX,
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!([&keys::GC_AGE_THRESHOLD_MAX], JDK),
     thresholds: &[OLDEST],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_AGE_THRESHOLD_MAX)),

@@ -5,7 +5,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, SHORT, each, flow, seconds};
+use super::run::{Collector, JDK, OPTIONS, Run, SHORT, each, flow, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const INTERVAL: Threshold = Threshold {
@@ -24,24 +25,23 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-young-frequent",
     topic: "jvm",
     summary: "young collections run several times a second",
-    needs: &[
-        &keys::GC_ALLOCATION_RATE,
-        &keys::GC_COLLECTOR,
-        &keys::GC_EDEN_FREED,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_LIVE,
-        &keys::GC_LIVE_PEAK,
-        &keys::GC_LIVE_SOURCE,
-        &keys::GC_MEMORY,
-        &keys::GC_SECONDS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-        &keys::GC_YOUNG_CAPACITY,
-        &keys::GC_YOUNG_INTERVAL,
-        &keys::GC_YOUNG_P50,
-        &keys::GC_YOUNG_SHARE,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_ALLOCATION_RATE,
+            &keys::GC_EDEN_FREED,
+            &keys::GC_HEAP_MAX,
+            &keys::GC_LIVE,
+            &keys::GC_LIVE_PEAK,
+            &keys::GC_LIVE_SOURCE,
+            &keys::GC_MEMORY,
+            &keys::GC_SECONDS,
+            &keys::GC_YOUNG_CAPACITY,
+            &keys::GC_YOUNG_INTERVAL,
+            &keys::GC_YOUNG_P50,
+            &keys::GC_YOUNG_SHARE
+        ],
+        JDK
+    ),
     thresholds: &[INTERVAL, SHARE, SHORT],
     knobs: &[OPTIONS],
     measure: Some(Measure::less(&keys::GC_YOUNG_INTERVAL)),

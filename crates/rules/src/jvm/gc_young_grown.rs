@@ -9,7 +9,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{OPTIONS, Run, each, seconds};
+use super::run::{JDK, OPTIONS, Run, each, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const GROWN: Threshold = Threshold {
@@ -43,18 +44,17 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-young-grown",
     topic: "jvm",
     summary: "young collections became longer with a larger young generation",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_PAUSE_GOAL,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-        &keys::GC_YOUNG_COST,
-        &keys::GC_YOUNG_COST_LOW,
-        &keys::GC_YOUNG_P50,
-        &keys::GC_YOUNG_USED,
-        &keys::GC_YOUNGS,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_PAUSE_GOAL,
+            &keys::GC_YOUNG_COST,
+            &keys::GC_YOUNG_COST_LOW,
+            &keys::GC_YOUNG_P50,
+            &keys::GC_YOUNG_USED,
+            &keys::GC_YOUNGS
+        ],
+        JDK
+    ),
     thresholds: &[GROWN, SIZE, FEW, LONG],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_YOUNG_COST)),

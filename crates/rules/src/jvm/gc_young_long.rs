@@ -10,7 +10,8 @@ use rungwise_model::keys;
 use super::gc_threads_few::{THREADS, few_threads};
 use super::late_start::FIXED_YOUNG;
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, each, seconds};
+use super::run::{Collector, JDK, OPTIONS, Run, each, seconds};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const YOUNG: Threshold = Threshold {
@@ -35,26 +36,25 @@ pub(crate) static RULE: Rule = Rule {
     id: "gc-young-long",
     topic: "jvm",
     summary: "young collections are long",
-    needs: &[
-        &keys::GC_AGE_SETTLED,
-        &keys::GC_AGE_THRESHOLD,
-        &keys::GC_COLLECTOR,
-        &keys::GC_CPU_INVERTED,
-        &keys::GC_CPUS,
-        &keys::GC_EDEN_FREED,
-        &keys::GC_FLAGS,
-        &keys::GC_PAUSE_GOAL,
-        &keys::GC_SURVIVORS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-        &keys::GC_WORKERS,
-        &keys::GC_YOUNG_COST,
-        &keys::GC_YOUNG_COST_LOW,
-        &keys::GC_YOUNG_LONGEST,
-        &keys::GC_YOUNG_P50,
-        &keys::GC_YOUNG_P99,
-        &keys::GC_YOUNGS,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_AGE_SETTLED,
+            &keys::GC_AGE_THRESHOLD,
+            &keys::GC_CPU_INVERTED,
+            &keys::GC_CPUS,
+            &keys::GC_EDEN_FREED,
+            &keys::GC_PAUSE_GOAL,
+            &keys::GC_SURVIVORS,
+            &keys::GC_WORKERS,
+            &keys::GC_YOUNG_COST,
+            &keys::GC_YOUNG_COST_LOW,
+            &keys::GC_YOUNG_LONGEST,
+            &keys::GC_YOUNG_P50,
+            &keys::GC_YOUNG_P99,
+            &keys::GC_YOUNGS
+        ],
+        JDK
+    ),
     thresholds: &[YOUNG, SURVIVE, STARVED],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_YOUNG_P99)),

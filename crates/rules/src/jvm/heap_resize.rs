@@ -8,7 +8,8 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{Collector, OPTIONS, Run, each};
+use super::run::{Collector, JDK, OPTIONS, Run, each};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const OFTEN: Threshold = Threshold {
@@ -32,15 +33,14 @@ pub(crate) static RULE: Rule = Rule {
     id: "heap-resize",
     topic: "jvm",
     summary: "the heap keeps changing its size",
-    needs: &[
-        &keys::GC_COLLECTOR,
-        &keys::GC_FLAGS,
-        &keys::GC_HEAP_MAX,
-        &keys::GC_HEAP_RESIZES,
-        &keys::GC_SECONDS,
-        &keys::GC_UNIFIED,
-        &keys::GC_VERSION,
-    ],
+    needs: needs!(
+        [
+            &keys::GC_HEAP_MAX,
+            &keys::GC_HEAP_RESIZES,
+            &keys::GC_SECONDS
+        ],
+        JDK
+    ),
     thresholds: &[OFTEN, LENGTH],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_HEAP_RESIZES)),

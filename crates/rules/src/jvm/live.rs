@@ -4,10 +4,29 @@
 //! full; a cache rises and then stays level below; and where an `OutOfMemoryError` is caught, or soft references are cleared, the
 //! live set falls from the top of the heap and rises again.
 
+use rungwise_model::evidence::Key;
 use rungwise_model::keys;
 
 use super::run::{Collector, Run};
 use crate::Threshold;
+
+/// What is read here, beside the collector.
+pub(crate) const NEEDS: &[&Key] = &[
+    &keys::GC_BEGAN,
+    &keys::GC_HEAP_CAPACITY,
+    &keys::GC_HEAP_MAX,
+    &keys::GC_LIVE,
+    &keys::GC_LIVE_FALLS,
+    &keys::GC_LIVE_LATE,
+    &keys::GC_LIVE_PEAK,
+    &keys::GC_LIVE_RISE,
+    &keys::GC_LIVE_SHARE,
+    &keys::GC_LIVE_SLOPE,
+    &keys::GC_LIVE_SLOPE_LOW,
+    &keys::GC_LIVE_SOURCE,
+    &keys::GC_OLD_CAPACITY,
+    &keys::GC_SECONDS,
+];
 
 /// Live set as a share of its limit above which old collections have little to free.
 pub(super) const FULL: Threshold = Threshold {

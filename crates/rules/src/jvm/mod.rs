@@ -1,9 +1,11 @@
 //! JVM runs as their GC logs record them, and what thread dumps show.
 
 pub(crate) mod alloc_per_request;
+pub(crate) mod code_hot;
 pub(crate) mod connection_pool_exhausted;
 pub(crate) mod deadlock;
 mod dumps;
+pub(crate) mod exceptions_frequent;
 pub(crate) mod gc_alloc_failure;
 pub(crate) mod gc_cmf;
 pub(crate) mod gc_cpu_starved;
@@ -31,11 +33,15 @@ pub(crate) mod gc_young_frequent;
 pub(crate) mod gc_young_grown;
 pub(crate) mod gc_young_long;
 pub(crate) mod heap_resize;
+pub(crate) mod io_slow;
 mod late_start;
 mod live;
+pub(crate) mod lock_contended;
 pub(crate) mod lock_wait_ratio;
+pub(crate) mod log_hot;
 mod options;
 pub(crate) mod pool_self_wait;
+mod recordings;
 mod run;
 pub(crate) mod serialize_hot;
 
@@ -51,4 +57,5 @@ pub(crate) fn symptom(rule: &str) -> u8 {
 }
 pub(crate) mod shared_wait;
 pub(crate) mod thread_hot;
+pub(crate) mod thread_pool_exhausted;
 pub(crate) mod virtual_thread_pinned;

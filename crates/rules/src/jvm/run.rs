@@ -10,6 +10,14 @@ use rungwise_model::{evidence_text, keys};
 use super::options::{Goal, Jdk, newer, options};
 use crate::{Judgement, Threshold};
 
+/// What tells which options the JDK of a run takes, and which it was given.
+pub(crate) const JDK: &[&Key] = &[
+    &keys::GC_COLLECTOR,
+    &keys::GC_FLAGS,
+    &keys::GC_UNIFIED,
+    &keys::GC_VERSION,
+];
+
 /// The knob that recommends options of the command line.
 pub(super) const OPTIONS: &str = "jvm.flags";
 

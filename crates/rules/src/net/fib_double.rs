@@ -8,6 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -33,22 +34,21 @@ pub(crate) static RULE: Rule = Rule {
     id: "fib-double",
     topic: "net",
     summary: "each packet's source is looked up in the routing table as well",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::DEVICE_KIND,
-        &keys::DEVICE_RX_PACKETS,
-        &keys::DEVICE_UP,
-        &keys::IP_FORWARDED,
-        &keys::NETNS_OTHERS,
-        &keys::NETNS_OTHER_PACKETS,
-        &keys::NETNS_OTHER_PID,
-        &keys::NETNS_OWN_PACKETS,
-        &keys::ROUTE_EARLY_DEMUX,
-        &keys::ROUTE_RP_FILTER,
-        &keys::STACK_FIB_LOOKUPS,
-        &keys::STACK_FIB_VALIDATE,
-        &keys::STACK_SAMPLES,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::DEVICE_KIND,
+            &keys::DEVICE_RX_PACKETS,
+            &keys::DEVICE_UP,
+            &keys::IP_FORWARDED,
+            &keys::ROUTE_EARLY_DEMUX,
+            &keys::ROUTE_RP_FILTER,
+            &keys::STACK_FIB_LOOKUPS,
+            &keys::STACK_FIB_VALIDATE,
+            &keys::STACK_SAMPLES
+        ],
+        other_namespaces::NEEDS
+    ),
     thresholds: &[SHARE, KNOWN, CALLERS, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.rp_filter", "net.accept_local", "net.early_demux"],
     measure: Some(Measure::more(&keys::STACK_FIB_VALIDATE)),

@@ -8,6 +8,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -21,16 +22,15 @@ pub(crate) static RULE: Rule = Rule {
     id: "ip-id",
     topic: "net",
     summary: "CPUs share the counters that number datagrams",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::IP_FRAGMENTS_SHARE,
-        &keys::NETNS_OTHERS,
-        &keys::NETNS_OTHER_PACKETS,
-        &keys::NETNS_OTHER_PID,
-        &keys::NETNS_OWN_PACKETS,
-        &keys::STACK_IP_ID,
-        &keys::STACK_SAMPLES,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::IP_FRAGMENTS_SHARE,
+            &keys::STACK_IP_ID,
+            &keys::STACK_SAMPLES
+        ],
+        other_namespaces::NEEDS
+    ),
     thresholds: &[SHARE, sampled::SAMPLES, sampled::BUSY],
     knobs: &["sock.pmtudisc"],
     measure: Some(Measure::more(&keys::STACK_IP_ID)),

@@ -9,6 +9,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -22,19 +23,18 @@ pub(crate) static RULE: Rule = Rule {
     id: "iptables-empty",
     topic: "net",
     summary: "packets pass through netfilter chains without rules",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::NETFILTER_BASE_CHAINS,
-        &keys::NETFILTER_DROP_POLICIES,
-        &keys::NETFILTER_LEGACY_TABLES,
-        &keys::NETFILTER_RULES,
-        &keys::NETNS_OTHERS,
-        &keys::NETNS_OTHER_PACKETS,
-        &keys::NETNS_OTHER_PID,
-        &keys::NETNS_OWN_PACKETS,
-        &keys::STACK_NETFILTER,
-        &keys::STACK_SAMPLES,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::NETFILTER_BASE_CHAINS,
+            &keys::NETFILTER_DROP_POLICIES,
+            &keys::NETFILTER_LEGACY_TABLES,
+            &keys::NETFILTER_RULES,
+            &keys::STACK_NETFILTER,
+            &keys::STACK_SAMPLES
+        ],
+        other_namespaces::NEEDS
+    ),
     thresholds: &[SHARE, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.iptables_unload"],
     measure: Some(Measure::more(&keys::STACK_NETFILTER)),

@@ -8,6 +8,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
 const DROPPED: Threshold = Threshold {
@@ -52,17 +53,16 @@ pub(crate) static RULE: Rule = Rule {
     id: "nf-drop",
     topic: "net",
     summary: "firewall rules drop a part of the traffic",
-    needs: &[
-        &keys::DROP_NETFILTER,
-        &keys::IP_RECEIVED,
-        &keys::LOSS_RATE,
-        &keys::NETFILTER_BASE_CHAINS,
-        &keys::NETFILTER_LEGACY_TABLES,
-        &keys::NETNS_OTHERS,
-        &keys::NETNS_OTHER_PACKETS,
-        &keys::NETNS_OTHER_PID,
-        &keys::NETNS_OWN_PACKETS,
-    ],
+    needs: needs!(
+        [
+            &keys::DROP_NETFILTER,
+            &keys::IP_RECEIVED,
+            &keys::LOSS_RATE,
+            &keys::NETFILTER_BASE_CHAINS,
+            &keys::NETFILTER_LEGACY_TABLES
+        ],
+        other_namespaces::NEEDS
+    ),
     thresholds: &[DROPPED, SHARE, FEW, MUCH, LITTLE, AGAIN],
     knobs: &[],
     measure: Some(Measure::more(&keys::DROP_NETFILTER)),

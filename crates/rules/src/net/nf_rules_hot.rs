@@ -5,6 +5,7 @@ use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
+use crate::rule::needs;
 use crate::sampled::{self, Sampled};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
@@ -25,21 +26,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "nf-rules-hot",
     topic: "net",
     summary: "firewall rules, or the tracking of connections, cost much for each packet",
-    needs: &[
-        &keys::CONNTRACK_USE,
-        &keys::CPU_BUSY,
-        &keys::IP_FORWARDED,
-        &keys::NETFILTER_LEGACY_TABLES,
-        &keys::NETFILTER_LONGEST_CHAIN,
-        &keys::NETFILTER_LONGEST_FORWARD,
-        &keys::NETNS_OTHERS,
-        &keys::NETNS_OTHER_PACKETS,
-        &keys::NETNS_OTHER_PID,
-        &keys::NETNS_OWN_PACKETS,
-        &keys::STACK_NETFILTER,
-        &keys::STACK_NFT_RULES,
-        &keys::STACK_SAMPLES,
-    ],
+    needs: needs!(
+        [
+            &keys::CONNTRACK_USE,
+            &keys::CPU_BUSY,
+            &keys::IP_FORWARDED,
+            &keys::NETFILTER_LEGACY_TABLES,
+            &keys::NETFILTER_LONGEST_CHAIN,
+            &keys::NETFILTER_LONGEST_FORWARD,
+            &keys::STACK_NETFILTER,
+            &keys::STACK_NFT_RULES,
+            &keys::STACK_SAMPLES
+        ],
+        other_namespaces::NEEDS
+    ),
     thresholds: &[SHARE, RULES, sampled::SAMPLES, sampled::BUSY],
     knobs: &["net.nft_rules", "net.conntrack"],
     measure: Some(Measure::more(&keys::STACK_NFT_RULES)),

@@ -1,10 +1,19 @@
 //! `other-namespaces`: packets of another network namespace take the CPU time, and what happens there is not seen from here.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Key, Missing, Subject};
 use rungwise_model::keys;
 
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
+
+/// What tells the packets of other namespaces from those of this one.
+pub(crate) const NEEDS: &[&Key] = &[
+    &keys::NETNS_OTHERS,
+    &keys::NETNS_OTHER_PACKETS,
+    &keys::NETNS_OTHER_PID,
+    &keys::NETNS_OWN_PACKETS,
+];
 
 const BUSY: Threshold = Threshold {
     name: "share of a CPU in softirqs",
@@ -36,13 +45,7 @@ pub(crate) static RULE: Rule = Rule {
     id: "other-namespaces",
     topic: "net",
     summary: "the traffic is in another network namespace, which takes CPU time and is not seen from here",
-    needs: &[
-        &keys::CPU_SOFTIRQ,
-        &keys::NETNS_OTHERS,
-        &keys::NETNS_OTHER_PACKETS,
-        &keys::NETNS_OTHER_PID,
-        &keys::NETNS_OWN_PACKETS,
-    ],
+    needs: needs!([&keys::CPU_SOFTIRQ], NEEDS),
     thresholds: &[BUSY, SOME, THEIRS, TRAFFIC],
     knobs: &[],
     measure: Some(Measure::more(&keys::NETNS_OTHER_PACKETS)),

@@ -10,6 +10,8 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::spread;
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const RATE: Threshold = Threshold {
@@ -35,25 +37,19 @@ pub(crate) static RULE: Rule = Rule {
     id: "softnet-drop",
     topic: "net",
     summary: "packets are dropped because the backlog of a CPU is full",
-    needs: &[
-        &keys::FLOWS_LARGEST_SHARE,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::RPS_CPUS,
-        &keys::RPS_MASK,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::SOFTNET_BACKLOG,
-        &keys::SOFTNET_DROPPED,
-        &keys::SOFTNET_FLOW_LIMIT,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_READERS,
-        &keys::UDP_SHARE,
-        &keys::UDP_SOCKETS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-    ],
+    needs: needs!(
+        [
+            &keys::FLOWS_LARGEST_SHARE,
+            &keys::RPS_CPUS,
+            &keys::RPS_MASK,
+            &keys::SOFTNET_BACKLOG,
+            &keys::SOFTNET_DROPPED,
+            &keys::SOFTNET_FLOW_LIMIT,
+            &keys::UDP_PROCESS,
+            &keys::UDP_SHARE
+        ],
+        udp_socket_lock::NEEDS
+    ),
     thresholds: &[RATE, LIMITED, LONGEST, spread::UDP],
     knobs: &[
         "net.netdev_max_backlog",

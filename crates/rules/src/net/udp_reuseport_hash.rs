@@ -9,6 +9,8 @@ use rungwise_model::keys;
 
 use super::ports;
 use super::udp_socket_lock::{SOFTIRQ_SAMPLES, Spinning};
+use crate::net::udp_socket_lock;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -22,18 +24,7 @@ pub(crate) static RULE: Rule = Rule {
     id: "udp-reuseport-hash",
     topic: "net",
     summary: "sockets of one port are picked by hash, so CPUs still meet at them",
-    needs: &[
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_READERS,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-        &keys::UDP_SOCKETS,
-    ],
+    needs: needs!([&keys::UDP_PROCESS], udp_socket_lock::NEEDS),
     thresholds: &[SHARE, sampled::SAMPLES, SOFTIRQ_SAMPLES],
     knobs: &["sock.reuseport_bpf", "sock.incoming_cpu", "cpu.pin_threads"],
     measure: Some(Measure::more(&keys::STACK_UDP_LOCK)),

@@ -5,12 +5,26 @@
 //! net/ipv4/udp.c, `__udp_enqueue_schedule_skb` (Linux 4.10 on), `udp_queue_rcv_skb` before it.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Missing, Quantity};
+use rungwise_model::evidence::{Evidence, Key, Missing, Quantity};
 use rungwise_model::keys;
 
 use super::ports::{self, Port};
+use crate::rule::needs;
 use crate::sampled::{self, Sampled};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
+
+/// What [`holds`] reads.
+pub(crate) const NEEDS: &[&Key] = &[
+    &keys::LOCK_UDP_CONTENTIONS,
+    &keys::SOFTIRQ_NET_RX_CPUS,
+    &keys::STACK_SAMPLES,
+    &keys::STACK_SOFTIRQ_SAMPLES,
+    &keys::STACK_UDP_LOCK,
+    &keys::UDP_READERS,
+    &keys::UDP_SOCKETS,
+    &keys::UDP_SOCKET_DROPS,
+    &keys::UDP_SOCKET_QUEUE,
+];
 
 const SHARE: Threshold = Threshold {
     name: "softirq samples that spin under the UDP enqueue",
@@ -50,22 +64,16 @@ pub(crate) static RULE: Rule = Rule {
     id: "udp-socket-lock",
     topic: "net",
     summary: "several CPUs receive packets for one UDP socket and contend for its lock",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::LOCK_UDP_CONTENTIONS,
-        &keys::SOFTIRQ_NET_RX_CPUS,
-        &keys::SOFTNET_PROCESSED,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SOFTIRQ_SAMPLES,
-        &keys::STACK_UDP_LOCK,
-        &keys::UDP_PROCESS,
-        &keys::UDP_RCVBUF_DROPS,
-        &keys::UDP_READERS,
-        &keys::UDP_RECEIVED,
-        &keys::UDP_SOCKET_DROPS,
-        &keys::UDP_SOCKET_QUEUE,
-        &keys::UDP_SOCKETS,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::SOFTNET_PROCESSED,
+            &keys::UDP_PROCESS,
+            &keys::UDP_RCVBUF_DROPS,
+            &keys::UDP_RECEIVED
+        ],
+        NEEDS
+    ),
     thresholds: &[SHARE, RATE, CPUS, OURS, sampled::SAMPLES, SOFTIRQ_SAMPLES],
     knobs: &["sock.reuseport"],
     measure: Some(Measure::more(&keys::STACK_UDP_LOCK)),

@@ -7,7 +7,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity};
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const MADE: Threshold = Threshold {
@@ -45,21 +46,17 @@ pub(crate) static RULE: Rule = Rule {
     id: "fork-storm",
     topic: "process",
     summary: "short-lived processes or threads use the CPUs",
-    needs: &[
-        &keys::CPU_BUSY_MEAN,
-        &keys::CPU_ONLINE,
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::PROCESS_CHILDREN_CPU,
-        &keys::PROCESS_THREADS_ENDED_CPU,
-        &keys::PROCESS_UNREAD,
-        &keys::SCHED_PROCESS_CPU,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TASKS_MADE,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY_MEAN,
+            &keys::CPU_ONLINE,
+            &keys::PROCESS_CHILDREN_CPU,
+            &keys::PROCESS_THREADS_ENDED_CPU,
+            &keys::SCHED_PROCESS_CPU,
+            &keys::TASKS_MADE
+        ],
+        SERVICE
+    ),
     thresholds: &[MADE, USED, FULL, THREADS, ENDED],
     knobs: &[],
     measure: Some(Measure::more(&keys::TASKS_MADE)),

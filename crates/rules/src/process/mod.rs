@@ -21,8 +21,19 @@ pub(crate) mod upstream_pool_full;
 pub(crate) mod upstream_slow;
 pub(crate) mod user_lock;
 
-use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Key, Kind, Quantity, Subject};
 use rungwise_model::keys;
+
+/// What tells a service from another process, and its name.
+pub(crate) const SERVICE: &[&Key] = &[
+    &keys::DEPENDENCY_CLIENTS,
+    &keys::PROCESS_UNREAD,
+    &keys::SCHED_PROCESS_NAME,
+    &keys::SCHED_THREAD_CPU,
+    &keys::TCP_ACCEPT_BACKLOG,
+    &keys::TCP_PROCESS,
+    &keys::UDP_PROCESS,
+];
 
 /// Whether clients may wait for this process: it is the judged one or a child of it, or it answers on a port.
 pub(crate) fn is_service(evidence: &Evidence, pid: &str) -> bool {

@@ -6,7 +6,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::{called, is_service, wait_for_cpu, waits_for_cpu};
+use super::{SERVICE, called, is_service, wait_for_cpu, waits_for_cpu};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WAITS: Threshold = Threshold {
@@ -40,19 +41,15 @@ pub(crate) static RULE: Rule = Rule {
     id: "priority-low",
     topic: "process",
     summary: "a service runs at low priority and waits for a CPU",
-    needs: &[
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::PROCESS_BUSIEST_DELAY,
-        &keys::PROCESS_BUSIEST_THREAD,
-        &keys::PROCESS_SCHEDULING,
-        &keys::PROCESS_STARVED,
-        &keys::PROCESS_UNREAD,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::PROCESS_BUSIEST_DELAY,
+            &keys::PROCESS_BUSIEST_THREAD,
+            &keys::PROCESS_SCHEDULING,
+            &keys::PROCESS_STARVED
+        ],
+        SERVICE
+    ),
     thresholds: &[WAITS, LITTLE, SOME, NICE],
     knobs: &[],
     measure: Some(Measure::more(&keys::PROCESS_BUSIEST_DELAY)),

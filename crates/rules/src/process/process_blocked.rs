@@ -6,7 +6,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const BLOCKED: Threshold = Threshold {
@@ -37,20 +38,16 @@ pub(crate) static RULE: Rule = Rule {
     id: "process-blocked",
     topic: "process",
     summary: "a process is stuck in an uninterruptible wait",
-    needs: &[
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::PROCESS_BLOCKED,
-        &keys::PROCESS_FREEZES,
-        &keys::PROCESS_SLEEPS,
-        &keys::PROCESS_UNREAD,
-        &keys::PROCESS_WRITE_BLOCKED,
-        &keys::SCHED_PROCESS_CPU,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::PROCESS_BLOCKED,
+            &keys::PROCESS_FREEZES,
+            &keys::PROCESS_SLEEPS,
+            &keys::PROCESS_WRITE_BLOCKED,
+            &keys::SCHED_PROCESS_CPU
+        ],
+        SERVICE
+    ),
     thresholds: &[BLOCKED, STUCK, WRITES, FROZEN],
     knobs: &[],
     measure: Some(Measure::more(&keys::PROCESS_BLOCKED)),

@@ -6,7 +6,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Rule, Threshold};
 
 const CHILDREN: Threshold = Threshold {
@@ -19,17 +20,7 @@ pub(crate) static RULE: Rule = Rule {
     id: "process-stopped",
     topic: "process",
     summary: "a process is stopped by a signal",
-    needs: &[
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::PROCESS_PARENT,
-        &keys::PROCESS_STOPPED,
-        &keys::PROCESS_UNREAD,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!([&keys::PROCESS_PARENT, &keys::PROCESS_STOPPED], SERVICE),
     thresholds: &[CHILDREN],
     knobs: &[],
     measure: None,

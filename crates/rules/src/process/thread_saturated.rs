@@ -7,7 +7,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
@@ -45,24 +46,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "thread-saturated",
     topic: "process",
     summary: "one thread of a service uses a whole CPU",
-    needs: &[
-        &keys::CPU_BUSY_MEAN,
-        &keys::CPU_ONLINE,
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::PROCESS_BUSIEST_DELAY,
-        &keys::PROCESS_BUSIEST_NAME,
-        &keys::PROCESS_BUSIEST_THREAD,
-        &keys::PROCESS_LONG_RUNS,
-        &keys::PROCESS_LONG_RUN_SHARE,
-        &keys::PROCESS_PARENT,
-        &keys::PROCESS_UNREAD,
-        &keys::SCHED_PROCESS_CPU,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY_MEAN,
+            &keys::CPU_ONLINE,
+            &keys::PROCESS_BUSIEST_DELAY,
+            &keys::PROCESS_BUSIEST_NAME,
+            &keys::PROCESS_BUSIEST_THREAD,
+            &keys::PROCESS_LONG_RUNS,
+            &keys::PROCESS_LONG_RUN_SHARE,
+            &keys::PROCESS_PARENT,
+            &keys::SCHED_PROCESS_CPU
+        ],
+        SERVICE
+    ),
     thresholds: &[FULL, WAITS, ALL, BLOCKED, ALONE],
     knobs: &[],
     measure: Some(Measure::more(&keys::PROCESS_BUSIEST_THREAD)),

@@ -6,7 +6,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const ADDED: Threshold = Threshold {
@@ -25,18 +26,14 @@ pub(crate) static RULE: Rule = Rule {
     id: "threads-grow",
     topic: "process",
     summary: "a process keeps creating threads",
-    needs: &[
-        &keys::CPU_ONLINE,
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::PROCESS_THREADS,
-        &keys::PROCESS_THREADS_ADDED,
-        &keys::PROCESS_UNREAD,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_ONLINE,
+            &keys::PROCESS_THREADS,
+            &keys::PROCESS_THREADS_ADDED
+        ],
+        SERVICE
+    ),
     thresholds: &[ADDED, MANY],
     knobs: &[],
     measure: Some(Measure::more(&keys::PROCESS_THREADS_ADDED)),

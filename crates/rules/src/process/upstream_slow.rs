@@ -6,7 +6,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const LATE: Threshold = Threshold {
@@ -38,24 +39,20 @@ pub(crate) static RULE: Rule = Rule {
     id: "upstream-slow",
     topic: "process",
     summary: "a server that the service depends on responds slowly",
-    needs: &[
-        &keys::DEPENDENCY_ANSWER,
-        &keys::DEPENDENCY_ANSWER_OF,
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::DEPENDENCY_CLIENT_WAIT,
-        &keys::DEPENDENCY_ONE_WAY,
-        &keys::DEPENDENCY_SAMPLES,
-        &keys::DEPENDENCY_UPSTREAM,
-        &keys::DEPENDENCY_WAIT,
-        &keys::DEPENDENCY_WAITING,
-        &keys::PROCESS_UNREAD,
-        &keys::SCHED_PROCESS_CPU,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::DEPENDENCY_ANSWER,
+            &keys::DEPENDENCY_ANSWER_OF,
+            &keys::DEPENDENCY_CLIENT_WAIT,
+            &keys::DEPENDENCY_ONE_WAY,
+            &keys::DEPENDENCY_SAMPLES,
+            &keys::DEPENDENCY_UPSTREAM,
+            &keys::DEPENDENCY_WAIT,
+            &keys::DEPENDENCY_WAITING,
+            &keys::SCHED_PROCESS_CPU
+        ],
+        SERVICE
+    ),
     thresholds: &[LATE, LONG, BUSY, ANSWER],
     knobs: &[],
     measure: Some(Measure::more(&keys::DEPENDENCY_WAIT)),

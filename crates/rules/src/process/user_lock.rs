@@ -6,7 +6,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WAITERS: Threshold = Threshold {
@@ -38,21 +39,17 @@ pub(crate) static RULE: Rule = Rule {
     id: "user-lock",
     topic: "process",
     summary: "threads wait for one lock of the program",
-    needs: &[
-        &keys::CPU_BUSY_MEAN,
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::LOCK_USER_MOVING,
-        &keys::LOCK_USER_WAITERS,
-        &keys::PROCESS_BUSIEST_DELAY,
-        &keys::PROCESS_SLEEPS,
-        &keys::PROCESS_THREADS,
-        &keys::PROCESS_UNREAD,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY_MEAN,
+            &keys::LOCK_USER_MOVING,
+            &keys::LOCK_USER_WAITERS,
+            &keys::PROCESS_BUSIEST_DELAY,
+            &keys::PROCESS_SLEEPS,
+            &keys::PROCESS_THREADS
+        ],
+        SERVICE
+    ),
     thresholds: &[WAITERS, MOVING, SHORT, OFTEN],
     knobs: &[],
     measure: Some(Measure::more(&keys::LOCK_USER_WAITERS)),

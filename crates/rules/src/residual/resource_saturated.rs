@@ -10,8 +10,10 @@ use rungwise_model::evidence_text;
 use rungwise_model::keys;
 
 use super::{busiest, clear, unexplained};
+use crate::process::SERVICE;
 use crate::process::{called, is_service, waits_for_cpu};
 use crate::resources::{High, Means};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Rule, Threshold};
 
 const WAITS: Threshold = Threshold {
@@ -30,35 +32,31 @@ pub(crate) static RULE: Rule = Rule {
     id: "resource-saturated",
     topic: "residual",
     summary: "a resource is saturated, and no other rule explains it",
-    needs: &[
-        &keys::CONNTRACK_USE,
-        &keys::CPU_BUSY,
-        &keys::CPU_BUSY_MEAN,
-        &keys::CPU_SOFTIRQ,
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::DEVICE_USE,
-        &keys::DISK_BUSY,
-        &keys::FILES_OPEN,
-        &keys::MEMORY_AVAILABLE,
-        &keys::MOUNT_AVAILABLE,
-        &keys::MOUNT_INODES_FREE,
-        &keys::NEIGH_ENTRIES,
-        &keys::PROCESS_BUSIEST_DELAY,
-        &keys::PROCESS_BUSIEST_THREAD,
-        &keys::PROCESS_DESCRIPTORS,
-        &keys::PROCESS_STARVED,
-        &keys::PROCESS_UNREAD,
-        &keys::PSI_IO_SOME,
-        &keys::SCHED_PROCESS_CPU,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::TASKS_SHARE,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PORTS_USED,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-        &keys::UDP_SOCKET_QUEUE,
-    ],
+    needs: needs!(
+        [
+            &keys::CONNTRACK_USE,
+            &keys::CPU_BUSY,
+            &keys::CPU_BUSY_MEAN,
+            &keys::CPU_SOFTIRQ,
+            &keys::DEVICE_USE,
+            &keys::DISK_BUSY,
+            &keys::FILES_OPEN,
+            &keys::MEMORY_AVAILABLE,
+            &keys::MOUNT_AVAILABLE,
+            &keys::MOUNT_INODES_FREE,
+            &keys::NEIGH_ENTRIES,
+            &keys::PROCESS_BUSIEST_DELAY,
+            &keys::PROCESS_BUSIEST_THREAD,
+            &keys::PROCESS_DESCRIPTORS,
+            &keys::PROCESS_STARVED,
+            &keys::PSI_IO_SOME,
+            &keys::SCHED_PROCESS_CPU,
+            &keys::TASKS_SHARE,
+            &keys::TCP_PORTS_USED,
+            &keys::UDP_SOCKET_QUEUE
+        ],
+        SERVICE
+    ),
     thresholds: &[WAITS, LITTLE],
     knobs: &[],
     measure: None,

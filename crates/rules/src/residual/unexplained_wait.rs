@@ -7,36 +7,34 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{busiest, clear, unexplained};
+use crate::process::SERVICE;
 use crate::process::{called, is_service};
 use crate::resources::{High, Means};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Rule, say};
 
 pub(crate) static RULE: Rule = Rule {
     id: "unexplained-wait",
     topic: "residual",
     summary: "tasks wait for a resource, and no other rule explains it",
-    needs: &[
-        &keys::CGROUP_FROZEN,
-        &keys::CGROUP_IO_WAIT,
-        &keys::CGROUP_MEMORY_WAIT,
-        &keys::CGROUP_THROTTLED,
-        &keys::CPU_BUSY,
-        &keys::DEPENDENCY_CLIENTS,
-        &keys::DEPENDENCY_CLIENT_WAIT,
-        &keys::MEMORY_SWAP_IN,
-        &keys::PROCESS_BLOCKED,
-        &keys::PROCESS_UNREAD,
-        &keys::PSI_CPU_SOME,
-        &keys::PSI_IO_FULL,
-        &keys::PSI_MEMORY_SOME,
-        &keys::SCHED_PROCESS_CPU,
-        &keys::SCHED_PROCESS_NAME,
-        &keys::SCHED_THREAD_CPU,
-        &keys::STACK_LOCK,
-        &keys::TCP_ACCEPT_BACKLOG,
-        &keys::TCP_PROCESS,
-        &keys::UDP_PROCESS,
-    ],
+    needs: needs!(
+        [
+            &keys::CGROUP_FROZEN,
+            &keys::CGROUP_IO_WAIT,
+            &keys::CGROUP_MEMORY_WAIT,
+            &keys::CGROUP_THROTTLED,
+            &keys::CPU_BUSY,
+            &keys::DEPENDENCY_CLIENT_WAIT,
+            &keys::MEMORY_SWAP_IN,
+            &keys::PROCESS_BLOCKED,
+            &keys::PSI_CPU_SOME,
+            &keys::PSI_IO_FULL,
+            &keys::PSI_MEMORY_SOME,
+            &keys::SCHED_PROCESS_CPU,
+            &keys::STACK_LOCK
+        ],
+        SERVICE
+    ),
     thresholds: &[],
     knobs: &[],
     // Of another resource each time.
