@@ -3,7 +3,8 @@
 //! A new kind of block is one variant here and one arm in each renderer; the compiler lists the
 //! arms. Charts carry values and not pixels, and each has the table that it draws.
 
-use rungwise_model::evidence;
+use rungwise_model::{evidence, profile};
+use rungwise_stacks::Cut;
 
 use crate::scale::{Axis, Unit};
 
@@ -244,6 +245,16 @@ pub struct Cell {
     pub tone: Tone,
 }
 
+impl Block {
+    /// The heading of a section.
+    pub fn section(id: &'static str, title: impl Into<String>) -> Self {
+        Self::Section {
+            id,
+            title: title.into(),
+        }
+    }
+}
+
 impl Cell {
     /// Words.
     pub fn text(text: impl Into<String>) -> Self {
@@ -263,6 +274,11 @@ impl Cell {
             },
             None => Self::text(crate::numbers::ABSENT),
         }
+    }
+
+    /// A number of things.
+    pub fn count(count: u64) -> Self {
+        Self::number(Some(count as f64), |n| crate::numbers::count(n as u64))
     }
 
     /// Adds a second line.
@@ -318,6 +334,21 @@ pub enum Plot {
     Columns(Columns),
     /// What took the time, step by step.
     Layers(Layers),
+    /// Stacks with their weights.
+    Flame(Box<Flame>),
+}
+
+/// Stacks as a flame graph: a frame is as wide as its weight and lies on its caller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flame {
+    /// What the weights are, in the plural: `CPU samples`.
+    pub quantity: String,
+    /// Their unit.
+    pub unit: profile::Unit,
+    /// The frames.
+    pub tree: Cut,
+    /// Its two groups are before and after, each a profile of its own.
+    pub is_difference: bool,
 }
 
 /// Changes around zero.

@@ -20,7 +20,7 @@ pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
         blocks.push(notice(note));
     }
     if let Some(what_if) = &report.what_if {
-        blocks.push(section("what-if", format!("With {}", what_if.asked)));
+        blocks.push(Block::section("what-if", format!("With {}", what_if.asked)));
         blocks.extend(what_if.notes.iter().map(|note| notice(note)));
         blocks.push(Block::Table(compared(&report.now, what_if)));
         blocks.extend(reasons(&what_if.figures));
@@ -31,7 +31,7 @@ pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
     } else {
         "Predicted collections"
     };
-    blocks.push(section("now", title));
+    blocks.push(Block::section("now", title));
     if from_log {
         blocks.push(Block::Prose(
             "The model applied to the log's own sizes. Its deviation from the log shows how far to trust the prediction. \
@@ -43,7 +43,7 @@ pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
     blocks.push(Block::Table(own(&report.now, from_log)));
     blocks.extend(reasons(&report.now));
     if !report.next.is_empty() {
-        blocks.push(section("next", "Next collections after the log"));
+        blocks.push(Block::section("next", "Next collections after the log"));
         blocks.push(Block::Table(next(report)));
         let reasons = report
             .next
@@ -51,16 +51,9 @@ pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
             .map(|next| (kind(&next.kind), next.because.as_str()));
         blocks.extend(list(reasons));
     }
-    blocks.push(section("load", "Load and sizes"));
+    blocks.push(Block::section("load", "Load and sizes"));
     blocks.push(Block::Facts(facts(report)));
     blocks
-}
-
-fn section(id: &'static str, title: impl Into<String>) -> Block {
-    Block::Section {
-        id,
-        title: title.into(),
-    }
 }
 
 fn notice(text: &str) -> Block {

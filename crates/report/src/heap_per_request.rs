@@ -17,27 +17,20 @@ pub fn blocks(report: &HeapPerRequestReport) -> Vec<Block> {
         text: note.clone(),
     }));
     if let Some(collections) = &report.collections {
-        blocks.push(section("collections", "Young collections"));
+        blocks.push(Block::section("collections", "Young collections"));
         blocks.push(Block::Facts(follows(collections)));
     }
     if !report.methods.is_empty() {
-        blocks.push(section("methods", "Methods, on the same requests"));
+        blocks.push(Block::section("methods", "Methods, on the same requests"));
         blocks.push(Block::Table(methods(report)));
     }
     if !report.blocks.is_empty() {
-        blocks.push(section("blocks", "Block by block"));
+        blocks.push(Block::section("blocks", "Block by block"));
         blocks.push(Block::Table(runs(report)));
     }
-    blocks.push(section("details", "Details"));
+    blocks.push(Block::section("details", "Details"));
     blocks.push(Block::Facts(details(report)));
     blocks
-}
-
-fn section(id: &'static str, title: &str) -> Block {
-    Block::Section {
-        id,
-        title: title.to_owned(),
-    }
 }
 
 fn verdict(report: &HeapPerRequestReport) -> Verdict {
@@ -81,11 +74,7 @@ fn interval(bytes: Estimate) -> String {
 
 fn size(bytes: f64) -> String {
     if bytes < 10_240.0 {
-        return format!(
-            "{}{}B",
-            numbers::count(bytes.max(0.0).round() as u64),
-            numbers::THIN
-        );
+        return numbers::whole_bytes(bytes);
     }
     numbers::bytes(bytes.max(0.0).round() as u64)
 }
@@ -188,6 +177,7 @@ fn methods(report: &HeapPerRequestReport) -> Table {
         let name = match method.kind {
             MethodKind::ThreadCounters => "thread counters",
             MethodKind::HeapUsed => "heap in use",
+            MethodKind::GcLog => "GC log",
         };
         let because = method.because.clone().unwrap_or_default();
         row(name, method.bytes_per_request, because)
@@ -287,7 +277,7 @@ fn details(report: &HeapPerRequestReport) -> Vec<(String, String)> {
     fact(
         "Warm-up",
         if report.steady {
-            "settled: the last blocks no longer fall".to_owned()
+            "settled: the last blocks neither fall nor rise".to_owned()
         } else {
             "still falling".to_owned()
         },

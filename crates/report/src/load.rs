@@ -1,6 +1,8 @@
 //! One measurement of a workload as blocks: the rate, what was lost, latency counted from both
 //! starts, the run second by second, and whether the generator may be believed.
 
+use std::collections::BTreeMap;
+
 use rungwise_model::load::{
     Http, HttpRequest, LimitSearch, LimitStep, LoadReport, Measurement, Quantiles, SloResult,
     StepOutcome, Tls,
@@ -26,16 +28,16 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
         blocks.push(Block::List(m.client.reasons.clone()));
     }
     if let Some(search) = &report.limit {
-        blocks.push(section("limit", "Search for the highest rate"));
+        blocks.push(Block::section("limit", "Search for the highest rate"));
         blocks.push(Block::Prose(found(search)));
         blocks.extend(curve(search));
         blocks.push(Block::Table(steps(search)));
     }
     if !report.slo.is_empty() {
-        blocks.push(section("slo", "Limits"));
+        blocks.push(Block::section("slo", "Limits"));
         blocks.push(Block::Facts(report.slo.iter().map(limit).collect()));
     }
-    blocks.push(section("latency", "Latency"));
+    blocks.push(Block::section("latency", "Latency"));
     if m.received == 0 {
         blocks.push(Block::Prose(
             "No reply was received, so there is no latency.".to_owned(),
@@ -44,20 +46,20 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
         blocks.push(Block::Table(latency(m)));
     }
     if !m.seconds.is_empty() {
-        blocks.push(section("seconds", "Second by second"));
+        blocks.push(Block::section("seconds", "Second by second"));
         blocks.push(rate_chart(m));
         blocks.push(latency_chart(m));
     }
-    blocks.push(section("counts", "What was sent and received"));
+    blocks.push(Block::section("counts", "What was sent and received"));
     blocks.push(Block::Facts(counts(m)));
     if let Some(http) = &m.http {
-        blocks.push(section("http", "HTTP"));
+        blocks.push(Block::section("http", "HTTP"));
         blocks.push(Block::Facts(of_http(http)));
         if !http.requests.is_empty() {
             blocks.push(Block::Table(by_name(&http.requests)));
         }
     }
-    blocks.push(section("method", "Method"));
+    blocks.push(Block::section("method", "Method"));
     blocks.push(Block::Facts(method(report)));
     if !report.envelope.command.is_empty() {
         let words: Vec<String> = report
@@ -238,7 +240,17 @@ fn of_http(http: &Http) -> Vec<(String, String)> {
         let [p50, p99, max] = [q.p50, q.p99, q.max].map(numbers::micros);
         format!("p50 {p50}, p99 {p99}, max {max}")
     };
-    let mut facts = vec![
+    let mut facts = Vec::new();
+    if !http.protocol.is_empty() {
+        let streams = http.http2.as_ref().map(|http2| http2.streams);
+        let streams = match streams {
+            Some(1) => ", one stream at a time on each connection".to_owned(),
+            Some(streams) => format!(", up to {streams} streams at a time on each connection"),
+            None => String::new(),
+        };
+        facts.push(("Protocol".to_owned(), format!("{}{streams}", http.protocol)));
+    }
+    facts.extend([
         (
             "Responses by status".to_owned(),
             if http.statuses.is_empty() {
@@ -253,7 +265,30 @@ fn of_http(http: &Http) -> Vec<(String, String)> {
             numbers::count(http.connections),
         ),
         ("Time to connect".to_owned(), time(&http.connect_us)),
-    ];
+    ]);
+    if let Some(http2) = &http.http2 {
+        let by_name = |counts: &BTreeMap<String, u64>| {
+            let counts = counts.iter();
+            let counts = counts.map(|(name, count)| format!("{name}: {}", numbers::count(*count)));
+            counts.collect::<Vec<_>>().join(", ")
+        };
+        for (title, counts) in [
+            ("Streams reset by the server", &http2.resets),
+            ("Connections ended by the server", &http2.goaways),
+            ("Protocol broken by the server", &http2.broken),
+        ] {
+            if !counts.is_empty() {
+                facts.push((title.to_owned(), by_name(counts)));
+            }
+        }
+        if http2.repeated > 0 {
+            let words = format!(
+                "{} that the server had not looked at",
+                numbers::count(http2.repeated)
+            );
+            facts.push(("Requests sent again".to_owned(), words));
+        }
+    }
     if let Some(tls) = &http.tls {
         facts.push(("TLS".to_owned(), negotiated(tls)));
         facts.push((
@@ -344,13 +379,6 @@ fn method(report: &LoadReport) -> Vec<(String, String)> {
         ),
     ]);
     facts
-}
-
-fn section(id: &'static str, title: &str) -> Block {
-    Block::Section {
-        id,
-        title: title.to_owned(),
-    }
 }
 
 fn verdict(report: &LoadReport) -> Verdict {

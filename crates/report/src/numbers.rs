@@ -152,6 +152,11 @@ pub fn bytes(count: u64) -> String {
     )
 }
 
+/// A size in whole bytes, `10 018 B`: what differs by a few bytes differs to the eye.
+pub fn whole_bytes(bytes: f64) -> String {
+    format!("{}{THIN}B", count(bytes.max(0.0).round() as u64))
+}
+
 /// A count with separated thousands; exact, because it is counted and not measured.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();

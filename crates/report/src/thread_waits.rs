@@ -18,17 +18,6 @@ pub(crate) fn blocks(report: &ThreadsReport) -> Vec<Block> {
     blocks
 }
 
-fn section(id: &'static str, title: &str) -> Block {
-    Block::Section {
-        id,
-        title: title.to_owned(),
-    }
-}
-
-fn number(count: u64) -> Cell {
-    Cell::number(Some(count as f64), |n| numbers::count(n as u64))
-}
-
 fn names(names: &[String], all: u64) -> String {
     let shown = names.iter().take(NAMED).map(String::as_str);
     let mut text = shown.collect::<Vec<_>>().join(", ");
@@ -52,8 +41,8 @@ fn waits(waits: &[SharedWait]) -> Vec<Block> {
             behind => behind.join("; "),
         };
         vec![
-            number(wait.waiters.len() as u64),
-            number(wait.still),
+            Cell::count(wait.waiters.len() as u64),
+            Cell::count(wait.still),
             Cell::text(&wait.what).note(wait.at.clone().unwrap_or_default()),
             Cell::text(names(&wait.waiters, wait.waiters.len() as u64)),
             Cell::text(release).note(wait.holders_doing.clone().unwrap_or_default()),
@@ -61,7 +50,7 @@ fn waits(waits: &[SharedWait]) -> Vec<Block> {
         ]
     });
     vec![
-        section("waits", "Waits without an owner"),
+        Block::section("waits", "Waits without an owner"),
         Block::Prose(
             "Threads that wait at the same place. Unmoved: same stack and no CPU time in all dumps. Possible releasers: threads past \
              that place in the same method; no dump records which thread holds a permit or completes a future."
@@ -100,7 +89,7 @@ fn hot(hot: &[Hot]) -> Vec<Block> {
         ]
     });
     vec![
-        section("hot", "Threads that use CPU time"),
+        Block::section("hot", "Threads that use CPU time"),
         Block::Prose(
             "Growth of cpu= from the first dump to the last (JDK 11 and later), as a share of one CPU; without cpu=, threads \
              that run in every dump."
@@ -126,17 +115,17 @@ fn carriers(carriers: &[Carriers]) -> Vec<Block> {
     let rows = carriers.iter().map(|one| {
         vec![
             Cell::text(&one.pool),
-            number(one.carriers),
-            number(one.held),
-            number(one.pinned),
+            Cell::count(one.carriers),
+            Cell::count(one.held),
+            Cell::count(one.pinned),
             Cell::number(one.virtual_threads.map(|count| count as f64), |n| {
                 numbers::count(n as u64)
             }),
-            number(one.unstarted),
+            Cell::count(one.unstarted),
         ]
     });
     vec![
-        section("carriers", "Carriers of virtual threads"),
+        Block::section("carriers", "Carriers of virtual threads"),
         Block::Table(Table {
             caption: "Held: the same virtual thread in all printed dumps, and no CPU time."
                 .to_owned(),

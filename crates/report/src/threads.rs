@@ -11,10 +11,9 @@ use crate::block::{
 use crate::check;
 use crate::numbers::{self, ABSENT};
 use crate::scale::Unit;
+use crate::thread_times::{SHOWN, rest};
 use crate::tune::moment;
 
-/// Rows of a table; the JSON has all.
-const SHOWN: usize = 30;
 /// Names of waiters that are listed.
 const NAMED: usize = 4;
 
@@ -43,10 +42,12 @@ pub fn blocks(report: &ThreadsReport, target: &str) -> Vec<Block> {
     }
     blocks.extend(check::findings(&checked(report, target)));
     blocks.extend(course(report));
+    blocks.extend(crate::thread_times::blocks(report));
     blocks.extend(locks(report));
     blocks.extend(crate::thread_waits::blocks(report));
     blocks.extend(pools(report));
     blocks.extend(stuck(report));
+    blocks.extend(report.taken.iter().flat_map(crate::thread_times::cost));
     blocks.extend(account(report));
     blocks
 }
@@ -65,6 +66,8 @@ pub fn checked(report: &ThreadsReport, target: &str) -> CheckReport {
         resources: Vec::new(),
         tables: Vec::new(),
         readings: Readings::default(),
+        jvm: None,
+        files: Vec::new(),
     }
 }
 
@@ -78,17 +81,6 @@ fn last_of_each(report: &ThreadsReport) -> Vec<&Dump> {
         later.all(|other| other.jvm != dump.jvm)
     };
     report.dumps.iter().filter(is_last).collect()
-}
-
-fn number(count: u64) -> Cell {
-    Cell::number(Some(count as f64), |n| numbers::count(n as u64))
-}
-
-fn section(id: &'static str, title: impl Into<String>) -> Block {
-    Block::Section {
-        id,
-        title: title.into(),
-    }
 }
 
 fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
@@ -130,6 +122,7 @@ fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
         context.extend(last.taken.clone());
     }
     context.push(moment(&report.envelope.started));
+    context.extend(report.taken.as_ref().map(crate::thread_times::stopped));
     let mut caveats = Vec::new();
     if undecided > 0 {
         caveats.push((
@@ -251,16 +244,16 @@ fn course(report: &ThreadsReport) -> Vec<Block> {
     let rows = shown.iter().map(|dump| {
         let doing = &dump.doing;
         vec![
-            number(dump.number),
+            Cell::count(dump.number),
             Cell::text(format!("{}, line {}", dump.file, dump.line)),
             Cell::text(dump.taken.clone().unwrap_or_else(|| ABSENT.to_owned())),
-            number(doing.lock_waiting),
-            number(doing.running),
-            number(doing.waiting),
-            number(doing.idle),
-            number(doing.jvm),
+            Cell::count(doing.lock_waiting),
+            Cell::count(doing.running),
+            Cell::count(doing.waiting),
+            Cell::count(doing.idle),
+            Cell::count(doing.jvm),
             Cell::number(dump.waiting_share, numbers::share),
-            number(dump.deadlocks.len() as u64),
+            Cell::count(dump.deadlocks.len() as u64),
         ]
     });
     let table = Table {
@@ -281,7 +274,7 @@ fn course(report: &ThreadsReport) -> Vec<Block> {
         ],
         rows: rows.collect(),
     };
-    let mut blocks = vec![section("dumps", "Thread activity")];
+    let mut blocks = vec![Block::section("dumps", "Thread activity")];
     blocks.extend(rest(report.dumps.len(), "dumps"));
     blocks.push(Block::Chart(Box::new(Chart {
         id: "doing",
@@ -332,14 +325,6 @@ fn doing_title(report: &ThreadsReport) -> String {
     }
 }
 
-/// Says that a table is cut.
-fn rest(count: usize, what: &str) -> Option<Block> {
-    let more = count.checked_sub(SHOWN).filter(|more| *more > 0)?;
-    Some(Block::Prose(format!(
-        "The first {SHOWN} {what}; the JSON has {more} more."
-    )))
-}
-
 /// Which dump a table is of, where there are several.
 fn of_dump(report: &ThreadsReport, dump: &Dump) -> String {
     if report.dumps.len() > 1 {
@@ -355,7 +340,7 @@ fn locks(report: &ThreadsReport) -> Vec<Block> {
     if dumps.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![section("locks", "Contended locks")];
+    let mut blocks = vec![Block::section("locks", "Contended locks")];
     for dump in dumps {
         blocks.extend(rest(dump.locks.len(), "locks"));
         blocks.push(Block::Table(locks_of(dump, of_dump(report, dump))));
@@ -377,8 +362,8 @@ fn locks(report: &ThreadsReport) -> Vec<Block> {
 fn locks_of(dump: &Dump, caption: String) -> Table {
     let rows = dump.locks.iter().take(SHOWN).map(|lock| {
         vec![
-            number(lock.waiters.len() as u64),
-            number(lock.behind),
+            Cell::count(lock.waiters.len() as u64),
+            Cell::count(lock.behind),
             Cell::text(&lock.class).note(format!("{} {}", lock.kind, lock.id)),
             Cell::text(owner(lock)).note(match &lock.chain[..] {
                 [] | [_] => lock.owner_frames.first().cloned().unwrap_or_default(),
@@ -432,7 +417,7 @@ fn pools(report: &ThreadsReport) -> Vec<Block> {
         return Vec::new();
     }
     let mut blocks = vec![
-        section("pools", "Pools"),
+        Block::section("pools", "Pools"),
         Block::Prose("Threads whose names differ only by a number.".to_owned()),
     ];
     for dump in dumps {
@@ -449,11 +434,11 @@ fn pools_of(dump: &Dump, caption: String) -> Table {
         let starved = pool.starved.clone().or(itself);
         vec![
             Cell::text(&pool.name),
-            number(pool.threads),
-            number(pool.idle),
-            number(pool.running),
-            number(pool.lock_waiting),
-            number(pool.waiting),
+            Cell::count(pool.threads),
+            Cell::count(pool.idle),
+            Cell::count(pool.running),
+            Cell::count(pool.lock_waiting),
+            Cell::count(pool.waiting),
             starved.map_or_else(Cell::default, |what| {
                 Cell::text(format!("✗ all wait for {what}")).tone(Tone::Bad)
             }),
@@ -481,14 +466,14 @@ fn stuck(report: &ThreadsReport) -> Vec<Block> {
     let rows = report.stuck.iter().take(SHOWN).map(|one| {
         vec![
             Cell::text(&one.thread).note(one.state.clone().unwrap_or_default()),
-            number(one.dumps),
+            Cell::count(one.dumps),
             Cell::number(one.cpu_share, numbers::share),
             Cell::text(&one.why),
             Cell::text(one.frames.first().cloned().unwrap_or_default()),
         ]
     });
     let mut blocks = vec![
-        section("stuck", "Stuck threads"),
+        Block::section("stuck", "Stuck threads"),
         Block::Prose(
             "Threads with the same stack in the last dumps that run, wait for a lock, or hold a lock that others wait for. Other \
              long waits can be normal and are not listed."
@@ -513,9 +498,9 @@ fn stuck(report: &ThreadsReport) -> Vec<Block> {
 /// What became of the lines.
 fn account(report: &ThreadsReport) -> Vec<Block> {
     let account = &report.account;
-    let row = |name: &str, lines: u64| vec![Cell::text(name), number(lines)];
+    let row = |name: &str, lines: u64| vec![Cell::text(name), Cell::count(lines)];
     let mut blocks = vec![
-        section("account", "Line accounting"),
+        Block::section("account", "Line accounting"),
         Block::Table(Table {
             caption: String::new(),
             columns: vec![

@@ -8,7 +8,6 @@ use rungwise_model::keys;
 use super::data::Named;
 use super::look::{self, number, words};
 use super::scheduling::table;
-use super::section;
 use crate::block::{Block, Cell, Chart, Column, Map, MapGroup, MapRow, Plot, Table};
 use crate::numbers;
 
@@ -31,7 +30,7 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     let Some(map) = map(evidence) else {
         return Vec::new();
     };
-    let mut blocks = vec![section("cores", "CPUs"), Block::Chart(Box::new(map))];
+    let mut blocks = vec![Block::section("cores", "CPUs"), Block::Chart(Box::new(map))];
     blocks.extend(times(evidence).map(|table| Block::Long {
         brief: String::new(),
         summary: String::new(),

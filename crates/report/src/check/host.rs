@@ -7,7 +7,6 @@ use super::data::{Fact, Named};
 use super::fullness;
 use super::look::{self, number, shown, words};
 use super::scheduling::table;
-use super::section;
 use crate::block::{Block, Table, Tile, Tone};
 use crate::numbers;
 
@@ -23,7 +22,7 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     if tiles.is_empty() && facts.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![section("host", "This host")];
+    let mut blocks = vec![Block::section("host", "This host")];
     if !tiles.is_empty() {
         blocks.push(Block::Tiles(tiles.into_iter().map(tile).collect()));
     }

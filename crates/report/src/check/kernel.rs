@@ -5,7 +5,6 @@ use rungwise_model::keys;
 
 use super::data::{Fact, Named};
 use super::look::{number, shown, words};
-use super::section;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -33,7 +32,7 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         return Vec::new();
     }
     let mut blocks = vec![
-        section("kernel", "Time in the kernel"),
+        Block::section("kernel", "Time in the kernel"),
         Block::Facts(facts.into_iter().map(Fact::pair).collect()),
     ];
     if let Some(table) = parts(evidence) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rungwise_model::check::{CheckReport, Finding, Lack, Outcome};
 
-use super::{of, section};
+use super::of;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -54,7 +54,7 @@ pub(super) fn undecided(report: &CheckReport) -> Vec<Block> {
             .collect(),
     };
     vec![
-        section(
+        Block::section(
             "undecided",
             format!("Could not measure ({})", findings.len()),
         ),
@@ -107,7 +107,7 @@ pub(super) fn passed(report: &CheckReport) -> Vec<Block> {
         rows,
     };
     vec![
-        section("passed", format!("Passed ({})", findings.len())),
+        Block::section("passed", format!("Passed ({})", findings.len())),
         Block::Long {
             brief: names.join(", "),
             summary: "Rules that found nothing".to_owned(),
@@ -162,6 +162,8 @@ mod tests {
             resources: Vec::new(),
             tables: Vec::new(),
             readings: Readings::default(),
+            jvm: None,
+            files: Vec::new(),
         };
         let blocks = undecided(&report);
         let lines = blocks.iter().find_map(|block| match block {

@@ -6,7 +6,6 @@ use rungwise_model::keys;
 
 use super::data::Named;
 use super::look::{number, words};
-use super::section;
 use crate::block::{Block, Cell, Chart, Column, Loss, PathStage, PathStages, Plot, Table};
 use crate::numbers;
 
@@ -85,7 +84,7 @@ const QUEUES: [(&Key, &str); 2] = [
 
 pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     let mut blocks = vec![
-        section("losses", "Packet path"),
+        Block::section("losses", "Packet path"),
         Block::Chart(Box::new(way(evidence))),
     ];
     blocks.extend(reasons(evidence).map(|reasons| Block::Long {

@@ -6,6 +6,7 @@
 mod cards;
 mod cores;
 mod data;
+mod files;
 mod fullness;
 mod host;
 mod kernel;
@@ -47,7 +48,9 @@ pub struct About {
 pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec<Block> {
     let mut blocks = vec![Block::Verdict(verdict(report, evidence, rules))];
     blocks.extend(findings(report));
+    blocks.extend(files::blocks(&report.files));
     blocks.extend(resources::blocks(report));
+    blocks.extend(report.jvm.iter().flat_map(crate::thread_times::of_check));
     blocks.extend(host::blocks(evidence));
     blocks.extend(cores::blocks(evidence));
     blocks.extend(losses::blocks(evidence));
@@ -86,20 +89,13 @@ pub(crate) fn findings(report: &CheckReport) -> Vec<Block> {
         let cards = cards::of(report, outcome);
         if !cards.is_empty() {
             let count = of(report, outcome).count();
-            blocks.push(section(id, format!("{title} ({count})")));
+            blocks.push(Block::section(id, format!("{title} ({count})")));
             blocks.push(Block::Cards(cards));
         }
     }
     blocks.extend(lacks::undecided(report));
     blocks.extend(lacks::passed(report));
     blocks
-}
-
-fn section(id: &'static str, title: impl Into<String>) -> Block {
-    Block::Section {
-        id,
-        title: title.into(),
-    }
 }
 
 fn of(report: &CheckReport, outcome: Outcome) -> impl Iterator<Item = &Finding> {
@@ -172,18 +168,25 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         let rules = numbers::plural(undecided, "rule");
         caveats.push((format!("{rules} could not be decided"), "undecided"));
     }
-    Verdict {
-        mark,
-        sentence,
-        context: vec![
-            report.target.clone(),
+    if !files::apart(&report.files).is_empty() {
+        caveats.push(("the files cover different times".to_owned(), "files"));
+    }
+    let mut context = vec![report.target.clone()];
+    // What a JVM wrote has no window; the table of files has the time of each.
+    if report.files.is_empty() || report.place.is_some() {
+        context.extend([
             report
                 .taken
                 .as_deref()
                 .map_or_else(|| "time not recorded".to_owned(), moment),
             format!("{} window", numbers::span(report.window_s)),
-            format!("{act} to act on, {watch} to watch, {clear} passed"),
-        ],
+        ]);
+    }
+    context.push(format!("{act} to act on, {watch} to watch, {clear} passed"));
+    Verdict {
+        mark,
+        sentence,
+        context,
         caveats,
     }
 }
@@ -303,6 +306,8 @@ mod tests {
             resources: Vec::new(),
             tables: Vec::new(),
             readings: Readings::default(),
+            jvm: None,
+            files: Vec::new(),
         };
         let told = verdict(&report, &Evidence::over(10.0), &[]);
         assert!(

@@ -4,7 +4,6 @@ use rungwise_model::check::{Cell as Aspect, CheckReport, Level, Resource};
 use rungwise_model::evidence::Unit;
 use rungwise_model::evidence_text::number_of;
 
-use super::section;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -14,7 +13,7 @@ pub(super) fn blocks(report: &CheckReport) -> Vec<Block> {
         return Vec::new();
     }
     vec![
-        section("resources", "Resources"),
+        Block::section("resources", "Resources"),
         Block::Table(table(&report.resources)),
         Block::Long {
             brief: String::new(),

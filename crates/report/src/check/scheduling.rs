@@ -5,7 +5,6 @@ use rungwise_model::keys;
 
 use super::data::{Fact, Named};
 use super::look::{self, cell, number, shown, words};
-use super::section;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -18,7 +17,7 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         .map(|table| Block::Table(table.into_table()))
         .collect();
     let mut blocks = vec![
-        section("scheduling", "Waiting for a CPU"),
+        Block::section("scheduling", "Waiting for a CPU"),
         Block::Facts(facts(evidence).into_iter().map(Fact::pair).collect()),
     ];
     if !tables.is_empty() {

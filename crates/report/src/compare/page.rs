@@ -42,12 +42,12 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
         text: note.clone(),
     }));
     if report.verdict.is_some() && !report.metrics.is_empty() {
-        blocks.push(section("metrics", "Measured metrics"));
+        blocks.push(Block::section("metrics", "Measured metrics"));
         blocks.push(Block::Table(measured(&report.metrics)));
         return blocks;
     }
     if !report.findings.is_empty() {
-        blocks.push(section("findings", "Findings on one side only"));
+        blocks.push(Block::section("findings", "Findings on one side only"));
         blocks.push(Block::Table(findings(&report.findings)));
     }
     let (cared, others): (Vec<_>, Vec<_>) = report
@@ -55,15 +55,15 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
         .iter()
         .partition(|metric| !metric.rules.is_empty());
     if !cared.is_empty() {
-        blocks.push(section("cared", "Differences relevant to rules"));
+        blocks.push(Block::section("cared", "Differences relevant to rules"));
         blocks.extend(tables(&cared, true));
     }
     if !others.is_empty() {
-        blocks.push(section("others", "Other differences"));
+        blocks.push(Block::section("others", "Other differences"));
         blocks.extend(tables(&others, false));
     }
     if !report.not_compared.is_empty() {
-        blocks.push(section("not-compared", "Not compared"));
+        blocks.push(Block::section("not-compared", "Not compared"));
         blocks.push(Block::List(lacking(&report.not_compared)));
     }
     blocks
@@ -129,13 +129,6 @@ fn lacking(all: &[NotCompared]) -> Vec<String> {
             format!("{side}: {reason}: {}{rest}", named.join(", "))
         })
         .collect()
-}
-
-fn section(id: &'static str, title: &str) -> Block {
-    Block::Section {
-        id,
-        title: title.to_owned(),
-    }
 }
 
 fn findings(all: &[RuleDifference]) -> Table {

@@ -2,7 +2,7 @@
 
 use rungwise_model::gc::{Part, Run, Trouble};
 
-use super::{millis, per_second, section, size};
+use super::{millis, per_second, size};
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -10,7 +10,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     let facts = facts(run);
     let mut blocks = Vec::new();
     if !facts.is_empty() || !run.heap.parts.is_empty() {
-        blocks.push(section("memory", "Memory"));
+        blocks.push(Block::section("memory", "Memory"));
     }
     if !facts.is_empty() {
         blocks.push(Block::Facts(facts));
@@ -39,7 +39,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     }
     let troubles = troubles(run);
     if !troubles.is_empty() {
-        blocks.push(section("troubles", "Problems"));
+        blocks.push(Block::section("troubles", "Problems"));
         blocks.push(Block::Facts(troubles));
     }
     blocks

@@ -62,13 +62,8 @@ pub fn checked(report: &GcReport, target: &str) -> CheckReport {
         resources: Vec::new(),
         tables: Vec::new(),
         readings: Readings::default(),
-    }
-}
-
-pub(super) fn section(id: &'static str, title: impl Into<String>) -> Block {
-    Block::Section {
-        id,
-        title: title.into(),
+        jvm: None,
+        files: Vec::new(),
     }
 }
 
@@ -320,7 +315,7 @@ fn runs(report: &GcReport) -> Vec<Block> {
         has_sources.then(|| Column::words("Written by", "source")),
     );
     let mut blocks = vec![
-        section("runs", "JVM runs in the log"),
+        Block::section("runs", "JVM runs in the log"),
         Block::Prose(format!(
             "Each run has its own clock, so each is evaluated separately. The sections below show run {number}, the one with \
              the longest logged time."
@@ -382,7 +377,7 @@ fn about(report: &GcReport, run: Option<&Run>) -> Vec<Block> {
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let known: Vec<_> = known.collect();
-    let mut blocks = vec![section("jvm", "JVM")];
+    let mut blocks = vec![Block::section("jvm", "JVM")];
     if known.is_empty() {
         blocks.push(Block::Prose(
             "The log has no JVM header: its start is missing, or -Xlog:gc+init was off.".to_owned(),
@@ -409,7 +404,7 @@ fn account(report: &GcReport) -> Vec<Block> {
         ]
     };
     let mut blocks = vec![
-        section("account", "Line accounting"),
+        Block::section("account", "Line accounting"),
         Block::Table(Table {
             caption: String::new(),
             columns: vec![

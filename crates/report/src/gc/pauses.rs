@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rungwise_model::gc::{Concurrent, Moment, Phase, References, Remarks, Run, Safepoints, Spread};
 
-use super::{millis, section};
+use super::millis;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -15,7 +15,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     let pauses = &run.pauses;
     let mut blocks = Vec::new();
     if !pauses.by_type.is_empty() {
-        blocks.push(section("pauses", "Pauses"));
+        blocks.push(Block::section("pauses", "Pauses"));
         let named = pauses
             .by_type
             .iter()
@@ -55,7 +55,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         }
     }
     if !pauses.longest.is_empty() {
-        blocks.push(section("longest", "Longest pauses"));
+        blocks.push(Block::section("longest", "Longest pauses"));
         blocks.push(Block::Table(longest(&pauses.longest)));
     }
     if !pauses.longest_phases.is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     blocks.extend(run.safepoints.as_ref().map(safepoints));
     blocks.extend(references(&run.references));
     if !run.concurrent.is_empty() {
-        blocks.push(section("concurrent", "Concurrent work"));
+        blocks.push(Block::section("concurrent", "Concurrent work"));
         let mut all: Vec<_> = run.concurrent.iter().collect();
         all.sort_by(|a, b| b.1.time.total_ms.total_cmp(&a.1.time.total_ms));
         blocks.push(Block::Table(concurrent(&all)));

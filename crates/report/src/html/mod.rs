@@ -1,5 +1,5 @@
-//! Blocks as one HTML file that needs nothing else: no network, no font, and no script but one of its own that zooms
-//! pictures over time, on pages that have such pictures; without it they are shown whole.
+//! Blocks as one HTML file that needs nothing else: no network, no font, and no script but two of its own, on pages that have
+//! such pictures: one zooms pictures over time, one draws flame graphs. Without them both are shown whole.
 //!
 //! Every chart is SVG without a view box: positions across are percentages of the width that the
 //! window gives, text and strokes keep their size. So one picture fits 360 px, 1600 px and paper.
@@ -8,6 +8,7 @@ mod bars;
 mod cards;
 mod columns;
 mod dots;
+mod flame;
 mod intervals;
 mod layers;
 mod map;
@@ -25,10 +26,13 @@ use crate::csv;
 
 const STYLE: &str = include_str!("style.css");
 const ZOOM: &str = include_str!("zoom.js");
+const FLAME: &str = include_str!("flame.js");
+const FLAME_STYLE: &str = include_str!("flame.css");
 
 /// The whole page.
 pub fn page(title: &str, blocks: &[Block]) -> String {
     let sections = sections(blocks);
+    let has_flame = blocks.iter().any(has_flame);
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -39,6 +43,7 @@ pub fn page(title: &str, blocks: &[Block]) -> String {
                 meta name="generator" content="rungwise";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
+                @if has_flame { style { (PreEscaped(FLAME_STYLE)) } }
             }
             body {
                 a.skip href="#main" { "Skip to the result" }
@@ -55,6 +60,7 @@ pub fn page(title: &str, blocks: &[Block]) -> String {
                     @for block in blocks { (render(&below(title, block))) }
                 }
                 @if blocks.iter().any(zooms) { script { (PreEscaped(ZOOM)) } }
+                @if has_flame { script { (PreEscaped(FLAME)) } }
             }
         }
     }
@@ -100,6 +106,15 @@ fn zooms(block: &Block) -> bool {
             _ => false,
         },
         Block::Fold { blocks, .. } | Block::Long { blocks, .. } => blocks.iter().any(zooms),
+        _ => false,
+    }
+}
+
+/// It holds a flame graph.
+fn has_flame(block: &Block) -> bool {
+    match block {
+        Block::Chart(chart) => matches!(chart.plot, Plot::Flame(_)),
+        Block::Fold { blocks, .. } | Block::Long { blocks, .. } => blocks.iter().any(has_flame),
         _ => false,
     }
 }
@@ -212,6 +227,7 @@ fn render_chart(chart: &Chart) -> Markup {
                 Plot::PathStages(plot) => (steps::draw(plot, &chart.title)),
                 Plot::Columns(plot) => (columns::draw(plot, chart)),
                 Plot::Layers(plot) => (layers::draw(plot, chart)),
+                Plot::Flame(plot) => (flame::draw(plot, &chart.title)),
             }
             div.behind {
                 details {

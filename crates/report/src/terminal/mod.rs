@@ -5,6 +5,7 @@
 
 mod cards;
 mod columns;
+mod flame;
 mod layers;
 mod live;
 mod map;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::text::{Paint, clean, pad, shorten, width_of};
-use super::{columns, layers, map, steps};
+use super::{columns, flame, layers, map, steps};
 use crate::block::{BarGroup, Bars, Dots, Intervals, Plot, Series, Tone};
 use crate::numbers;
 use crate::scale::{Axis, ChangeScale, Unit};
@@ -22,6 +22,7 @@ pub(crate) fn draw(plot: &Plot, width: usize, paint: Paint) -> Vec<String> {
         Plot::PathStages(plot) => steps::draw(plot, width, paint),
         Plot::Columns(plot) => columns::draw(plot, width, paint),
         Plot::Layers(plot) => layers::draw(plot, width, paint),
+        Plot::Flame(plot) => flame::draw(plot, width, paint),
     }
 }
 

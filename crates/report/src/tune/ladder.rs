@@ -1,5 +1,6 @@
 //! The ladder as a picture of changes around zero, and as a table of everything measured.
 
+use rungwise_model::metric::BYTES_PER_REQUEST;
 use rungwise_model::tune::{Outcome, Rung, TuneReport};
 
 use super::{outcome, reference_name};
@@ -15,6 +16,7 @@ pub(super) fn picture(report: &TuneReport) -> Block {
     let (metric, sides) = match report.objective.as_str() {
         "rate_per_s" => ("the rate", ("slower", "faster")),
         "p99_us" => ("p99", ("shorter", "longer")),
+        BYTES_PER_REQUEST => ("heap per request", ("less", "more")),
         other => (other, ("less", "more")),
     };
     let quantity = format!("change of {metric} against the variant without the change");
@@ -158,6 +160,9 @@ fn data(report: &TuneReport) -> Table {
 /// Columns of a terminal within which a title still tells its rung from the others; own guess.
 const SHORT_TITLE: usize = 12;
 
+/// The column of the heap per request: behind the change.
+const HEAP_AT: usize = 4;
+
 /// Everything measured, one rung a row.
 pub(super) fn table(report: &TuneReport) -> Block {
     let reference = reference_name(report);
@@ -174,6 +179,11 @@ pub(super) fn table(report: &TuneReport) -> Block {
         Column::words("Outcome", "outcome"),
         Column::words("Reason", "reason").rank(7),
     ];
+    let with_heap = super::has_heap(report);
+    if with_heap {
+        let column = Column::number("Heap per request", BYTES_PER_REQUEST);
+        columns.insert(HEAP_AT, column.rank(1));
+    }
     if let Some(name) = &reference {
         let mut column = Column::number(name.clone(), "reference_rate_per_s").rank(2);
         column.about = super::reference_note(report);
@@ -183,7 +193,16 @@ pub(super) fn table(report: &TuneReport) -> Block {
         .rungs
         .iter()
         .enumerate()
-        .map(|(number, rung)| table_row(number, rung, reference.is_some()))
+        .map(|(number, rung)| {
+            let mut cells = table_row(number, rung, reference.is_some());
+            if with_heap {
+                cells.insert(
+                    HEAP_AT,
+                    Cell::number(super::heap(rung), numbers::whole_bytes),
+                );
+            }
+            cells
+        })
         .collect();
     Block::Table(Table {
         caption: "Every rung: medians with the change; changes and their intervals relative to the variant without \

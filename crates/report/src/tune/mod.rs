@@ -10,6 +10,7 @@ mod ladder;
 mod service;
 mod timeline;
 
+use rungwise_model::metric::BYTES_PER_REQUEST;
 use rungwise_model::tune::{Outcome, Run, Rung, TuneReport, Verdict as Word};
 
 use crate::block::{Block, Cell, Column, Mark, Table, Tile, Tone, Verdict};
@@ -18,7 +19,7 @@ use crate::numbers::{self, ABSENT, THIN};
 /// The whole report.
 pub fn blocks(report: &TuneReport) -> Vec<Block> {
     let mut blocks = vec![Block::Verdict(verdict(report)), Block::Tiles(tiles(report))];
-    blocks.push(section("ladder", "The ladder"));
+    blocks.push(Block::section("ladder", "The ladder"));
     if report.rungs.is_empty() {
         blocks.push(Block::Prose("The scenario has no rungs.".to_owned()));
     } else {
@@ -28,12 +29,12 @@ pub fn blocks(report: &TuneReport) -> Vec<Block> {
     }
     let over_time = timeline::charts(report);
     if !over_time.is_empty() {
-        blocks.push(section("time", "Over time"));
+        blocks.push(Block::section("time", "Over time"));
         blocks.extend(over_time);
     }
     let where_it_went = cost::charts(report);
     if !where_it_went.is_empty() {
-        blocks.push(section("cpu", "Where the CPU time went"));
+        blocks.push(Block::section("cpu", "Where the CPU time went"));
         blocks.extend(where_it_went);
     }
     blocks.extend(service::blocks(report));
@@ -55,13 +56,6 @@ pub fn outcome(outcome: Outcome) -> Mark {
         Outcome::Skipped => ("–", "skipped", Tone::Quiet),
     };
     Mark { symbol, word, tone }
-}
-
-fn section(id: &'static str, title: &str) -> Block {
-    Block::Section {
-        id,
-        title: title.to_owned(),
-    }
 }
 
 fn verdict(report: &TuneReport) -> Verdict {
@@ -188,6 +182,20 @@ fn p99_ends(report: &TuneReport) -> (Option<f64>, Option<f64>) {
     )
 }
 
+/// Heap allocated per request with the change, where it was measured.
+fn heap(rung: &Rung) -> Option<f64> {
+    rung.metrics.get(BYTES_PER_REQUEST).copied()
+}
+
+fn has_heap(report: &TuneReport) -> bool {
+    report.rungs.iter().any(|rung| heap(rung).is_some())
+}
+
+fn heap_ends(report: &TuneReport) -> (Option<f64>, Option<f64>) {
+    let of_run = |run: &Run| run.metrics.get(BYTES_PER_REQUEST).copied();
+    ends(report, |run| of_run(run).unwrap_or(f64::NAN), heap)
+}
+
 /// The rungs whose outcome was open: those that were tried as a change.
 fn tried(report: &TuneReport) -> impl Iterator<Item = &Rung> {
     let tried = |rung: &&Rung| !matches!(rung.outcome, Outcome::Observed | Outcome::Skipped);
@@ -228,6 +236,8 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
     }
     let cost = tile("CPU per transaction", cost_ends(report), numbers::micros);
     let tail = tile("p99 latency", p99_ends(report), numbers::micros);
+    let heap =
+        has_heap(report).then(|| tile("Heap per request", heap_ends(report), numbers::whole_bytes));
     let kept = Tile {
         label: "Changes kept".to_owned(),
         value: format!("{} of {}", report.kept.len(), tried(report).count()),
@@ -254,7 +264,11 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
         },
         tone: Tone::Plain,
     };
-    vec![rate, cost, tail, kept, smallest]
+    [rate, cost, tail]
+        .into_iter()
+        .chain(heap)
+        .chain([kept, smallest])
+        .collect()
 }
 
 /// `2 reverted, 3 same, 1 observed`: what became of the others.
@@ -359,7 +373,7 @@ fn cores(source: &str) -> Option<u32> {
 }
 
 fn not_measured(report: &TuneReport) -> Vec<Block> {
-    let mut blocks = vec![section("could-not", "Could not measure")];
+    let mut blocks = vec![Block::section("could-not", "Could not measure")];
     if report.could_not.is_empty() {
         blocks.push(Block::Prose(
             "Everything that the scenario asks for was measured.".to_owned(),
@@ -416,7 +430,7 @@ fn discarded(report: &TuneReport) -> Vec<Block> {
     }
     let all: usize = report.rungs.iter().map(|rung| rung.pairs.len()).sum();
     vec![
-        section("discarded", "Discarded pairs"),
+        Block::section("discarded", "Discarded pairs"),
         Block::Fold {
             summary: format!(
                 "{} of {all} pairs were discarded, with reasons",
@@ -429,7 +443,7 @@ fn discarded(report: &TuneReport) -> Vec<Block> {
 
 fn method(report: &TuneReport) -> Vec<Block> {
     let mut blocks = vec![
-        section("method", "Method"),
+        Block::section("method", "Method"),
         Block::List(report.method.clone()),
     ];
     if !report.envelope.command.is_empty() {
@@ -478,7 +492,7 @@ fn machine(report: &TuneReport) -> Vec<Block> {
     let known =
         |(name, value): (&str, String)| (!value.is_empty()).then(|| (name.to_owned(), value));
     vec![
-        section("machine", "Machine and run"),
+        Block::section("machine", "Machine and run"),
         Block::Facts(facts.into_iter().filter_map(known).collect()),
     ]
 }

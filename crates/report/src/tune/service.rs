@@ -2,7 +2,6 @@
 
 use rungwise_model::tune::{Rung, Served, TuneReport};
 
-use super::section;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers::{self, THIN};
 
@@ -15,7 +14,7 @@ pub(super) fn blocks(report: &TuneReport) -> Vec<Block> {
     if table.rows.is_empty() && report.files.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![section("service", "The service")];
+    let mut blocks = vec![Block::section("service", "The service")];
     if !table.rows.is_empty() {
         blocks.push(Block::Table(table));
     }

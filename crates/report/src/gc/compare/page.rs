@@ -4,7 +4,7 @@ use rungwise_model::compare::{CompareReport, ComparedLog, Metric};
 
 use super::{millis, seconds};
 use crate::block::{Block, Cell, Chart, Column, Dots, Mark, Plot, Table, Tone, Verdict};
-use crate::gc::{pictures, section};
+use crate::gc::pictures;
 use crate::numbers::{self, ABSENT};
 use crate::scale::Unit;
 use crate::tune::moment;
@@ -40,12 +40,12 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
     if !same {
         let settings = |metric: &&Metric| ["Options", "JVM"].contains(&&*metric.group);
         let (settings, measured): (Vec<_>, Vec<_>) = report.metrics.iter().partition(settings);
-        blocks.push(section("settings", "Changed settings"));
+        blocks.push(Block::section("settings", "Changed settings"));
         blocks.push(match &settings[..] {
             [] => Block::Prose(unchanged(before, after).to_owned()),
             some => Block::Table(table(String::new(), some, false)),
         });
-        blocks.push(section("metrics", "Differences"));
+        blocks.push(Block::section("metrics", "Differences"));
         blocks.push(Block::Table(table(
             sureness(before, after),
             &measured,
@@ -160,7 +160,7 @@ fn scatters(before: &[ComparedLog], after: &[ComparedLog]) -> Vec<Block> {
     });
     let mut blocks: Vec<Block> = charts.collect();
     if !blocks.is_empty() {
-        blocks.insert(0, section("pictures", "Pauses on one scale"));
+        blocks.insert(0, Block::section("pictures", "Pauses on one scale"));
     }
     blocks
 }

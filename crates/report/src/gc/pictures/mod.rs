@@ -14,7 +14,7 @@ mod sums;
 
 use rungwise_model::gc::{Course, Point, Run};
 
-use super::{millis, section, size};
+use super::{millis, size};
 use crate::block::{self, Block, Cell, Dots, Plot, Series, Span, Tone};
 use crate::numbers;
 use crate::scale::Unit;
@@ -50,7 +50,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         not_on_a_terminal(own)
     });
     if blocks.iter().any(|block| matches!(block, Block::Chart(_))) {
-        blocks.insert(0, section("pictures", "Charts"));
+        blocks.insert(0, Block::section("pictures", "Charts"));
     } else {
         blocks.clear();
     }
