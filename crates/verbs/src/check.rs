@@ -1,6 +1,7 @@
 //! The bottleneck of a host, the evidence for it, what to do, and what could not be measured.
 
 mod generator;
+mod joined;
 pub(crate) mod replay;
 
 use std::path::{Path, PathBuf};
@@ -8,12 +9,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::ValueEnum;
 pub use generator::Unit;
+use joined::Files;
 use rungwise_host::{Host, clock, files, live::Live};
 use rungwise_knobs::Context;
 use rungwise_model::Exit;
 use rungwise_model::check::{CheckReport, Finding, Outcome, Place, Recommendation, Standing};
 use rungwise_model::evidence::{Evidence, Kind, Reading, Subject};
 use rungwise_model::gc::GcReport;
+use rungwise_model::jfr::JfrReport;
 use rungwise_model::keys;
 use rungwise_model::threads::ThreadsReport;
 use rungwise_probes::capture::Process;
@@ -23,20 +26,21 @@ use rungwise_rules::Rule;
 
 use crate::capture::Sampling;
 use crate::documents::Document as _;
+use crate::jvm::watch::Watch;
 use crate::network::Network;
 use crate::problem::Problem;
 use crate::{Invocation, file_type, jvm};
 
-/// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, or thread dumps.
+/// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, thread dumps, or a JFR recording.
 ///
 /// Without TARGET this host is observed for ten seconds; nothing is changed. Exit status: 0 nothing to act on and every
 /// resource measured, 1 findings at or above --fail-on, 3 nothing found but not every resource measured.
 #[derive(Debug, clap::Args)]
 pub struct Request {
-    /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`), a GC log, or a thread dump;
-    /// the type is detected.
-    #[arg(conflicts_with_all = ["window", "pid", "no_stacks", "hz"])]
-    pub target: Option<PathBuf>,
+    /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`), a GC log, a thread dump,
+    /// or a JFR recording; the type is detected. Several files of one JVM and its host are judged together.
+    #[arg(value_name = "TARGET", conflicts_with_all = ["window", "pid", "no_stacks", "hz", "no_jvm"])]
+    pub targets: Vec<PathBuf>,
     /// How a host is sampled.
     #[command(flatten)]
     pub sampling: Sampling,
@@ -57,6 +61,10 @@ pub struct Request {
     /// its own locks while CPUs are idle.
     #[arg(long, value_name = "DUMP", num_args = 1..)]
     pub dumps: Vec<PathBuf>,
+    /// Do not attach to the process of --pid if it is a JVM. By default three thread dumps are taken of it during the window, each of which
+    /// stops it for milliseconds, and the GC log that it writes is read.
+    #[arg(long)]
+    pub no_jvm: bool,
     /// Lowest outcome that exits with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     pub fail_on: FailOn,
@@ -69,6 +77,8 @@ pub enum Checked {
     Host(Box<CheckReport>),
     /// A GC log.
     GcLog(Box<GcReport>),
+    /// A Flight Recorder file.
+    Recording(Box<JfrReport>),
     /// Thread dumps.
     Dumps(Box<ThreadsReport>),
 }
@@ -91,17 +101,35 @@ pub enum FailOn {
 /// Samples the host, or reads the target, and judges it.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Checked> {
     // As everywhere else, a hyphen is standard input.
-    let target = request.target.as_deref().map(|path| match path.to_str() {
-        Some("-") => Path::new(STDIN),
-        _ => path,
-    });
-    if let Some(path) = target.filter(|path| files::leads_to_plain(path) || files::is_folder(path))
+    let targets: Vec<PathBuf> = request
+        .targets
+        .iter()
+        .map(|path| match path.to_str() {
+            Some("-") => PathBuf::from(STDIN),
+            _ => path.clone(),
+        })
+        .collect();
+    let files = (targets.len() > 1)
+        .then(|| Files::of(&targets))
+        .transpose()?;
+    let target = match &files {
+        Some(files) => files.capture.as_deref(),
+        None => targets.first().map(PathBuf::as_path),
+    };
+    if let Some(path) = target
+        .filter(|_| files.is_none())
+        .filter(|path| files::leads_to_plain(path) || files::is_folder(path))
         && let Some(file_type) = file_type::of(path)
     {
         request.stands_alone(path, file_type.name)?;
         return (file_type.check)(path, request.fail_on, invocation);
     }
     let started = clock::utc_now();
+    if let Some(files) = files.as_ref().filter(|files| files.capture.is_none()) {
+        request.stands_alone(Path::new(&files.target()), "what a JVM wrote")?;
+        let report = files.judge(request, started, invocation)?;
+        return Ok(Checked::Host(Box::new(report)));
+    }
     // A wrong file is told before the look, not after it.
     let read = |path: &Path| generator::read(path, request.load_unit);
     let mut heard = request.load.as_deref().map(read).transpose()?;
@@ -118,6 +146,12 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
     // A file is opened before signals are held back: a pipe may have nothing to say for long.
     let stored = target.map(open).transpose()?;
     let interrupt = invocation.interrupt()?;
+    // Dumps that the user has are the better ones: they are of the moments that the user chose.
+    let of_jvm = request
+        .sampling
+        .pid
+        .filter(|_| !request.no_jvm && dumps.is_none());
+    let watch = of_jvm.and_then(|pid| Watch::start(pid, request.sampling.window));
     let (mut capture, target) = if let (Some(capture), Some(path)) = (stored, target) {
         (capture, path.display().to_string())
     } else {
@@ -150,7 +184,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         invocation.say(&format!("rungwise: {}", heard.when()));
         heard.put(&mut capture);
     }
-    let place = if request.target.is_some() {
+    let place = if !request.targets.is_empty() {
         Place::Capture
     } else if network.is_elsewhere {
         Place::OtherNamespace
@@ -159,15 +193,26 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
     };
     let mut evidence = evidence(&capture, &target)?;
     if let Some(dumps) = dumps {
-        join(&mut evidence, &dumps, capture.process.as_ref());
+        join(&mut evidence, &dumps.evidence, capture.process.as_ref());
     }
+    let mut jvm = watch.map(|watch| watch.end(&mut evidence, capture.process.as_ref()));
+    let mut judged_files = Vec::new();
+    let target = match &files {
+        Some(files) => {
+            let joined = files.join(&mut evidence, Some(&capture))?;
+            jvm = Some(joined.jvm);
+            judged_files = joined.files;
+            files.target()
+        }
+        None => target,
+    };
     let mut findings = rungwise_rules::judge(&evidence);
     pin_running(&mut findings, capture.process.as_ref(), &evidence);
-    if request.target.is_some() {
+    if request.targets.is_empty() {
+        stand(&mut findings, (&Live, network.host()), &evidence);
+    } else {
         let host = replay::host(&capture);
         stand(&mut findings, (&host, &host), &evidence);
-    } else {
-        stand(&mut findings, (&Live, network.host()), &evidence);
     }
     let resources = rungwise_rules::resources(&evidence);
     let standing = Standing::of(&findings, &resources);
@@ -191,6 +236,8 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         resources,
         tables: check::tables(&evidence),
         readings: check::readings(&evidence),
+        jvm,
+        files: judged_files,
     })))
 }
 
@@ -214,7 +261,7 @@ impl Request {
 
 /// What the dumps of a JVM say, beside what the look at its host said. Where one process is judged they are its dumps, and
 /// its share of threads at locks stands beside what the host tells of that process.
-fn join(evidence: &mut Evidence, dumps: &Evidence, process: Option<&Process>) {
+pub(crate) fn join(evidence: &mut Evidence, dumps: &Evidence, process: Option<&Process>) {
     for reading in dumps.readings() {
         evidence.add(reading.clone());
         if let Some(process) = process.filter(|_| reading.key == &keys::THREADS_LOCK_WAITING) {

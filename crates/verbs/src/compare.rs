@@ -1,6 +1,7 @@
 //! What differs between two captured hosts, and which differences are relevant to rules; or between two
-//! GC logs.
+//! GC logs or profiles.
 
+mod profiles;
 mod stored;
 
 use std::collections::BTreeMap;
@@ -12,26 +13,28 @@ use rungwise_knobs::{Context, KNOBS};
 use rungwise_model::check::Finding;
 use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::evidence::Evidence;
+use rungwise_model::profile::ProfileReport;
 use rungwise_model::tune::Verdict;
 use rungwise_model::{Exit, keys};
 use rungwise_report::compare::{self, Side};
 
 use crate::documents::{self, Document as _, Stored};
 use crate::file_type::GC_LOG;
-use crate::{Invocation, check, jvm};
+use crate::{Invocation, check, jvm, profile};
 
-/// Compare the settings of two hosts, GC logs before and after a change, or two stored documents.
+/// Compare the settings of two hosts, GC logs or profiles before and after a change, or two stored documents.
 ///
 /// Of hosts, only settings are compared, and those relevant to rules come first: sysctls, devices and their features, drivers,
 /// interrupts, CPUs, memory, firmware, kernel; counters differ between any two samples and are left out. Of GC logs, either side may be
-/// several of the same setting, separated by commas: four or more per side show how much runs vary by themselves. Of two documents of load,
+/// several of the same setting, separated by commas: four or more per side show how much runs vary by themselves. Of two profiles
+/// (files that `rungwise profile` reads), shares of frames are compared, and the HTML report has a difference flame graph. Of two documents of load,
 /// tune or check, it shows what got better or worse. Exit status: 0; with --fail-on worse 1 if it is worse, 3 if that cannot be decided.
 #[derive(Debug, clap::Args)]
 pub struct Request {
-    /// A capture (`rungwise capture -o before.rungwise`), a GC log, a folder of GC logs, or several (a.log,b.log); or
-    /// a document or run of load, tune or check.
+    /// A capture (`rungwise capture -o before.rungwise`), a GC log, a folder of GC logs, or several (a.log,b.log); a profile; or
+    /// a document or run of load, tune, check or profile.
     pub before: PathBuf,
-    /// The capture, the logs or the document to compare it with.
+    /// The capture, the logs, the profile or the document to compare it with.
     pub after: PathBuf,
     /// Exit with 1 if the second document is worse than the first: loads and tunes by their intervals, checks by new
     /// findings to act on.
@@ -138,6 +141,12 @@ fn several(path: &Path) -> Vec<PathBuf> {
     }
 }
 
+/// The file of a profile, if the name is that of one or of a run that keeps one.
+fn profile_at(path: &Path, invocation: &Invocation<'_>) -> Option<PathBuf> {
+    let path = documents::locate(path, invocation.runs).unwrap_or_else(|_| path.to_owned());
+    profile::is_profile(&path).then_some(path)
+}
+
 fn unlike(log: &Path, other: &Path) -> String {
     format!(
         "cannot compare {} with {}: the first is a GC log, the other is not",
@@ -146,10 +155,16 @@ fn unlike(log: &Path, other: &Path) -> String {
     )
 }
 
-/// Compares two hosts, two GC logs or two stored documents.
+/// Compares two hosts, two GC logs, two profiles or two stored documents.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<CompareReport> {
     let started = clock::utc_now();
-    if let Some([before, after]) = stored_documents(request, invocation)? {
+    let documents = stored_documents(request, invocation)?;
+    let are_profiles = |documents: &[Stored; 2]| {
+        documents
+            .iter()
+            .all(|document| document.kind == ProfileReport::KIND)
+    };
+    if let Some([before, after]) = documents.filter(|documents| !are_profiles(documents)) {
         let names = [&request.before, &request.after].map(|path| path.display().to_string());
         let [a, b] = &names;
         let mut report = stored::compare((a, &before), (b, &after), started, invocation)?;
@@ -192,6 +207,30 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Com
         (None, Some(other)) => anyhow::bail!(unlike(&request.before, &other)),
         (Some(other), None) => anyhow::bail!(unlike(&request.after, &other)),
     }
+    let (first, second) = (
+        profile_at(&request.before, invocation),
+        profile_at(&request.after, invocation),
+    );
+    match (first, second) {
+        (Some(first), Some(second)) => {
+            return profiles::compare([&first, &second], started, invocation);
+        }
+        (None, None) => {}
+        (first, _) => {
+            let (profile, other) = if first.is_some() {
+                (&request.before, &request.after)
+            } else {
+                (&request.after, &request.before)
+            };
+            anyhow::bail!(
+                "cannot compare {} with {}: {} is a profile, {} is not; name two profiles",
+                request.before.display(),
+                request.after.display(),
+                profile.display(),
+                other.display()
+            );
+        }
+    }
     let (before, after) = (Host::open(&request.before)?, Host::open(&request.after)?);
     let mut knobs = before.knobs();
     knobs.extend(after.knobs());
@@ -210,5 +249,6 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Com
         clauses: Vec::new(),
         before_logs: Vec::new(),
         after_logs: Vec::new(),
+        profiles: None,
     })
 }

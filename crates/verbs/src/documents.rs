@@ -12,14 +12,16 @@ use rungwise_model::check::{CheckReport, Standing};
 use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::gc::GcReport;
 use rungwise_model::heap_per_request::HeapPerRequestReport;
+use rungwise_model::jfr::JfrReport;
 use rungwise_model::jvm_flags::JvmFlagsReport;
 use rungwise_model::load::LoadReport;
+use rungwise_model::profile::ProfileReport;
 use rungwise_model::threads::ThreadsReport;
 use rungwise_model::tune::{TuneReport, Verdict};
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION};
 use rungwise_report::{
-    Block, capacity, compare, gc, heap_per_request, html, load, markdown, sarif, terminal, threads,
-    tune,
+    Block, capacity, compare, gc, heap_per_request, html, jfr, load, markdown, profile, sarif,
+    terminal, threads, tune,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -282,6 +284,50 @@ impl Document for ThreadsReport {
     }
 }
 
+impl Document for JfrReport {
+    const KIND: &'static str = "jvm-jfr";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
+    fn title(&self) -> String {
+        format!("Recording {}", self.target)
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        jfr::blocks(self)
+    }
+
+    fn sarif(&self) -> anyhow::Result<String> {
+        Ok(sarif::render(&jfr::checked(self), &check::about())?)
+    }
+}
+
+impl Document for ProfileReport {
+    const KIND: &'static str = "profile";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
+    fn title(&self) -> String {
+        format!("Profile {}", self.target)
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        profile::blocks(self)
+    }
+}
+
 impl Document for JvmFlagsReport {
     const KIND: &'static str = "jvm-flags";
 
@@ -359,6 +405,7 @@ impl Document for CompareReport {
             Some(Of::Loads) => "two loads",
             Some(Of::Tunes) => "two tunes",
             Some(Of::Checks) => "two checks",
+            Some(Of::Profiles) => "two profiles",
             Some(Of::Hosts) | None => "two hosts",
         };
         format!("Comparison of {what}")
@@ -367,6 +414,7 @@ impl Document for CompareReport {
     fn blocks(&self) -> Vec<Block> {
         match self.of {
             Some(Of::GcLogs) => gc::compare::blocks(self),
+            Some(Of::Profiles) => profile::difference::blocks(self),
             _ => compare::blocks(self),
         }
     }
@@ -415,6 +463,7 @@ const KINDS: &[(&str, Draw)] = &[
     (JvmFlagsReport::KIND, page::<JvmFlagsReport>),
     (GcReport::KIND, page::<GcReport>),
     (HeapPerRequestReport::KIND, page::<HeapPerRequestReport>),
+    (JfrReport::KIND, page::<JfrReport>),
     (ThreadsReport::KIND, page::<ThreadsReport>),
     ("knob-apply", printed),
     ("knob-export", printed),
@@ -425,6 +474,7 @@ const KINDS: &[(&str, Draw)] = &[
     ("knob-undo", printed),
     ("knob-verify", printed),
     (LoadReport::KIND, page::<LoadReport>),
+    (ProfileReport::KIND, page::<ProfileReport>),
     (RunsList::KIND, page::<RunsList>),
     (RunsPrune::KIND, page::<RunsPrune>),
     ("runs-show", page::<RunsList>),

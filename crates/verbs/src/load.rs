@@ -34,6 +34,8 @@ pub use slo::Slo;
 
 /// A run without `--for` or `--count` ends after this.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(10);
+/// The warm-up of a load whose pace is not its own.
+const WARMUP: Duration = Duration::from_secs(1);
 /// A window longer than this is announced: `99h` may have been a slip.
 const EXPLAINED: Duration = Duration::from_mins(1);
 
@@ -61,15 +63,15 @@ pub struct Measured {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Measurement")]
 pub struct Run {
-    /// Length of the measured window [default: 10s].
+    /// Length of the measured window [default: 10s, or as long as a test plan runs].
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration, global = true)]
     pub duration: Option<Duration>,
     /// Measure exactly N requests instead.
     #[arg(long, value_name = "N", conflicts_with = "duration", global = true)]
     pub count: Option<u64>,
-    /// Warm-up: load before the measured window.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, global = true)]
-    pub warmup: Duration,
+    /// Warm-up: load before the measured window [default: 1s, or none where a test plan says when users begin].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, global = true)]
+    pub warmup: Option<Duration>,
     /// The server's processes, if they run here: the CPU time of these and their children then does not count as foreign load. Default: found by
     /// the target's socket.
     #[arg(long, value_name = "PID,...", value_delimiter = ',', global = true)]
@@ -82,7 +84,7 @@ pub struct Run {
     /// --rate is then the rate that is needed: a lower limit exits with 1.
     #[arg(long, conflicts_with = "count", global = true)]
     pub find_limit: bool,
-    /// Number the run's requests from this seed [default: random].
+    /// Seed of what is random in the requests, and of the source ports of UDP [default: random].
     #[arg(long, value_name = "N", global = true)]
     pub seed: Option<u64>,
 }
@@ -106,6 +108,18 @@ fn on_site<T>(
     parameters: &Parameters,
     work: impl FnOnce(&dyn Driven, &Site<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    let read = |file: &str| files::read(Path::new(file)).map_err(|error| error.to_string());
+    // A test plan may say itself whom it asks.
+    let with_url = match parameters {
+        Parameters::Http(http) => {
+            let with_url = http.with_url_of_plan(&read);
+            Some(Parameters::Http(with_url.map_err(|why| {
+                Problem::with(Exit::Usage, anyhow!("cannot load by a test plan: {why}"))
+            })?))
+        }
+        _ => None,
+    };
+    let parameters = with_url.as_ref().unwrap_or(parameters);
     let traffic = parameters.traffic();
     let target = match traffic.target() {
         WrittenTarget::Address(text) => resolve(text, parameters)?.into(),
@@ -127,7 +141,7 @@ fn on_site<T>(
         target,
         cpus: &cpus,
         device: None,
-        read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
+        read: &read,
     };
     work(driven, &site)
 }
@@ -143,14 +157,16 @@ fn drive(
     }
     let load = driven.prepare(site).map_err(problem)?;
     let session = Session::open(&*load, &site.target, run, invocation)?;
-    let length = run.length(DEFAULT_WINDOW);
-    if let Stop::After(window) = length.stop
-        && window > EXPLAINED
-    {
-        invocation.say(&format!(
+    let length = run.length(DEFAULT_WINDOW, &*load);
+    match length.stop {
+        Stop::After(window) if window > EXPLAINED => invocation.say(&format!(
             "measuring for {}; Ctrl-C aborts without a result",
             units::written(window)
-        ));
+        )),
+        Stop::Finished { at_most: None } => {
+            invocation.say("measuring until the plan ends; Ctrl-C aborts without a result");
+        }
+        _ => {}
     }
     let completed = session.measure(&*load, &length)?;
     let slo: Vec<SloResult> = run.slo.iter().map(|slo| slo.judge(&completed)).collect();
@@ -379,12 +395,20 @@ fn judge(
 }
 
 impl Run {
-    /// `window` where neither a time nor a count is given.
-    fn length(&self, window: Duration) -> Length {
+    /// `window` where neither a time nor a count is given and the load does not end by itself.
+    fn length(&self, window: Duration, load: &dyn Load) -> Length {
+        let warmup = if load.has_own_pace() {
+            Duration::ZERO
+        } else {
+            WARMUP
+        };
         Length {
-            warmup: self.warmup,
+            warmup: self.warmup.unwrap_or(warmup),
             stop: match self.count {
                 Some(count) => Stop::Count(count),
+                None if load.ends() => Stop::Finished {
+                    at_most: self.duration,
+                },
                 None => Stop::After(self.duration.unwrap_or(window)),
             },
             // A fresh hasher's keys are the random numbers that std gives away.

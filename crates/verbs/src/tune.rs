@@ -1,8 +1,10 @@
 //! The whole loop on one service, from a scenario to a report.
 
+mod build;
 mod dry_run;
 mod finish;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use rungwise_host::signals::Interrupt;
 use rungwise_host::{clock, environment, files, machine};
 use rungwise_knobs::edit::Places;
 use rungwise_knobs::recovery;
+use rungwise_load::Parameters;
 use rungwise_model::Exit;
 use rungwise_model::tune::TuneReport;
 
@@ -30,6 +33,7 @@ use crate::capture::Sampling;
 use crate::problem::{Problem, words};
 use crate::runs::sums;
 use crate::{Invocation, knob};
+use build::{Building, Sources};
 use finish::Ending;
 
 /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
@@ -39,7 +43,7 @@ use finish::Ending;
 #[derive(Debug, clap::Args)]
 pub struct Request {
     /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto, redis-command, web-nginx,
-    /// web-nginx-auto).
+    /// web-nginx-auto, heap-per-request, heap-per-request-cases, heap-per-request-jmeter, heap-per-request-jvms).
     #[arg(required_unless_present = "resume")]
     pub scenario: Option<String>,
     /// Shorter runs and a single decision after 8 pairs: under 90 s, shows large effects only.
@@ -89,7 +93,14 @@ pub fn plan(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<St
         "cannot plan a run that is resumed: its plan is in its design.json"
     );
     let prepared = Prepared::of(request, true, invocation)?;
-    Ok(dry_run::plan(&prepared.design, &prepared.blueprint))
+    for line in &prepared.notes {
+        invocation.say(&format!("rungwise: {line}"));
+    }
+    Ok(dry_run::plan(
+        &prepared.design,
+        &prepared.blueprint,
+        prepared.building.as_ref(),
+    ))
 }
 
 /// Climbs the ladder, or continues to.
@@ -104,8 +115,11 @@ pub fn run(
     let started = clock::utc_now();
     let Prepared {
         text,
+        scenario,
+        building,
         blueprint,
         design,
+        notes,
         resumed,
     } = Prepared::of(request, false, invocation)?;
     let (locked, earlier) = resumed.unzip();
@@ -116,11 +130,18 @@ pub fn run(
     // A journal that cannot be read is reported, and does not stop the run.
     let found = recovery::in_force(&state, &Places::host(Arc::new(Live)))
         .unwrap_or_else(|error| vec![words(&error.into())]);
-    for line in &found {
+    for line in found.iter().chain(&notes) {
         invocation.say(&format!("rungwise: {line}"));
     }
     let interrupt = Arc::new(invocation.interrupt()?);
 
+    // With the lock, for a build would disturb what another instance measures.
+    if let Some(building) = &building {
+        building.ensure(invocation, &interrupt)?;
+        scenario
+            .find_program(&blueprint.places)
+            .map_err(|missing| Problem::with(Exit::Precondition, missing))?;
+    }
     // Before the folder: where no lab can be had there is nothing to keep.
     let earlier_s = earlier.as_ref().map(|(folder, _)| folder.earlier_s());
     let earlier_s = earlier_s.unwrap_or_default();
@@ -137,6 +158,9 @@ pub fn run(
         let path = invocation.runs.join(clock::run_id()?);
         let folder = RunFolder::create(&path, &design).map_err(problem)?;
         files::replace(&path.join(SCENARIO_FILE), text.as_bytes()).map_err(precondition)?;
+        if let Some(building) = &building {
+            building.record(&path).map_err(precondition)?;
+        }
         folder
     };
     let mut climbed = Climbed::default();
@@ -146,7 +170,7 @@ pub fn run(
     observer.begin(&design);
     let end = climb(&design, &mut lab, &mut folder, observer, &mut climbed);
     observer.end();
-    let method = [lab.description(), found].concat();
+    let method = [lab.description(), found, notes].concat();
     let found = lab.found();
     let undone = lab.close();
 
@@ -167,8 +191,13 @@ pub fn run(
 struct Prepared {
     /// Text of the scenario.
     text: String,
+    scenario: Scenario,
+    /// The build of its service.
+    building: Option<Building>,
     blueprint: Blueprint,
     design: Design,
+    /// What is known of the options of a JVM before it starts.
+    notes: Vec<String>,
     /// The run that goes on, and the lock that is held for it.
     resumed: Option<((PathBuf, InstanceLock), (RunFolder, Design))>,
 }
@@ -180,6 +209,7 @@ impl Prepared {
         invocation: &Invocation<'_>,
     ) -> anyhow::Result<Self> {
         let (name, text) = source(request, invocation.runs)?;
+        let place_of_sources = Sources::of(request, &name);
         let mut scenario = Scenario::parse(&text, &name)?;
         scenario.validate(&Live)?;
         scenario.read_templates(&template)?;
@@ -201,17 +231,22 @@ impl Prepared {
         if let Some(seed) = begun.map(|design| design.judging.seed).or(request.seed) {
             scenario.judging.seed = seed;
         }
+        let building = Building::of(&scenario, &place_of_sources)?;
         let means = Means {
             rungwise: environment::current_exe()?.display().to_string(),
             cpus,
             no_namespaces,
+            built: building.as_ref().map(Building::folder),
         };
         let blueprint = Blueprint::of(&scenario, &means)?;
-        scenario
-            .find_program(&blueprint.places)
-            .map_err(|missing| Problem::with(Exit::Precondition, missing))?;
+        if !scenario.builds_program() {
+            scenario
+                .find_program(&blueprint.places)
+                .map_err(|missing| Problem::with(Exit::Precondition, missing))?;
+        }
+        let notes = scenario.judge_java(&blueprint.places)?;
         let design = scenario.design(
-            place(&blueprint, &scenario)?,
+            place(&blueprint, &scenario, building.as_ref())?,
             blueprint.places.device.as_deref(),
         );
         if let Some(begun) = begun {
@@ -219,8 +254,11 @@ impl Prepared {
         }
         Ok(Self {
             text,
+            scenario,
+            building,
             blueprint,
             design,
+            notes,
             resumed,
         })
     }
@@ -322,16 +360,35 @@ fn problem(error: ExperimentError) -> anyhow::Error {
 }
 
 /// What pairs of one experiment must have in common beside the design of its rungs.
-fn place(blueprint: &Blueprint, scenario: &Scenario) -> anyhow::Result<String> {
+fn place(
+    blueprint: &Blueprint,
+    scenario: &Scenario,
+    building: Option<&Building>,
+) -> anyhow::Result<String> {
     let machine = machine::fingerprint(&Live);
-    let driven = scenario.workload.traffic().driven();
+    let files_of = |parameters: &Parameters| {
+        let driven = parameters.traffic().driven();
+        let files = driven.map_or_else(Vec::new, |driven| driven.files());
+        files.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut named = files_of(&scenario.workload);
+    for rung in &scenario.rungs {
+        let changes = rung.workload.and(&rung.workload_after);
+        if let Ok(changed) = changes.applied(&scenario.workload) {
+            named.extend(files_of(&changed));
+        }
+    }
+    let mut seen = BTreeSet::new();
     let mut requests = String::new();
-    for file in driven.map_or_else(Vec::new, |driven| driven.files()) {
+    for file in named.iter().filter(|file| seen.insert(*file)) {
         let sum = sums::sum(&files::read(Path::new(file))?);
         let _ = write!(requests, "; {file} {sum}");
     }
     for (path, text) in scenario.templates() {
         let _ = write!(requests, "; {path} {}", sums::sum(text.as_bytes()));
+    }
+    if let Some(building) = building {
+        let _ = write!(requests, "; build {}", building.name());
     }
     Ok(format!(
         "{}; {blueprint}{requests}; {}, {} CPUs, kernel {}",
@@ -357,7 +414,7 @@ fn template(path: &str) -> Result<String, String> {
 fn same_experiment(begun: &Design, now: &Design) -> anyhow::Result<()> {
     anyhow::ensure!(
         begun.place == now.place,
-        "cannot resume a run from another machine, or with other requests or templates: it ran on {}, this is {}; start a new run",
+        "cannot resume a run from another machine, or with other requests, templates or build sources: it ran on {}, this is {}; start a new run",
         begun.place,
         now.place
     );

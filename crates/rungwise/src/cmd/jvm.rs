@@ -11,7 +11,7 @@ use rungwise_report::gc::follow as page;
 use rungwise_verbs::Observer as _;
 use rungwise_verbs::documents::Format;
 use rungwise_verbs::jvm::gc::follow::{self, Following};
-use rungwise_verbs::jvm::{flags, gc, heap_per_request, threads};
+use rungwise_verbs::jvm::{flags, gc, heap_per_request, jfr, threads};
 use rungwise_verbs::runs::store;
 
 use super::{Global, Kept};
@@ -24,6 +24,8 @@ pub(crate) enum Question {
     Gc(Gc),
     /// Measure how many bytes of heap one HTTP request costs.
     HeapPerRequest(Kept<heap_per_request::Request>),
+    /// Analyse a Flight Recorder file: hot methods, allocation, locks, I/O, exceptions.
+    Jfr(Kept<jfr::Request>),
     /// Analyse thread dumps: deadlocks, contended locks and pools, hot threads.
     Threads(Kept<threads::Request>),
 }
@@ -53,6 +55,9 @@ pub(super) fn run(question: &Question, global: &Global) -> anyhow::Result<Exit> 
         }
         Question::HeapPerRequest(Kept { request, keep }) => {
             global.finish(&mut heap_per_request::run(request, invocation)?, *keep)
+        }
+        Question::Jfr(Kept { request, keep }) => {
+            global.finish(&mut jfr::run(request, invocation)?, *keep)
         }
         Question::Threads(Kept { request, keep }) => {
             global.finish(&mut threads::run(request, invocation)?, *keep)

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rungwise_model::Exit;
 use rungwise_verbs::Observer as _;
 use rungwise_verbs::documents::{self, Format, Stored};
-use rungwise_verbs::{capacity, capture, check, compare, explain, runs};
+use rungwise_verbs::{capacity, capture, check, compare, explain, profile, runs};
 
 /// Find the bottleneck of a network service, change one thing, keep only what measurably helps.
 #[derive(Debug, Parser)]
@@ -69,7 +69,7 @@ pub(crate) enum Verb {
     Check(Kept<check::Request>),
     /// Record what `check` reads, to judge it later, elsewhere, or as a bug report.
     Capture(capture::Request),
-    /// Compare two hosts, two GC logs or two stored documents.
+    /// Compare two hosts, two GC logs, two profiles or two stored documents.
     Compare(Kept<compare::Request>),
     /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
     Tune(tune::Args),
@@ -86,6 +86,8 @@ pub(crate) enum Verb {
     /// Judge a JVM: its flags, its GC logs, its thread dumps.
     #[command(subcommand)]
     Jvm(jvm::Question),
+    /// Profile a running process, or show a recorded profile: hot frames, hottest paths, threads, flame graph.
+    Profile(Kept<profile::Request>),
     /// Render a stored document or run again, in any format.
     Report {
         /// A document (`rungwise VERB --format json -o FILE`, `-` for standard input), a run folder, or the id of a run in --runs.
@@ -127,6 +129,7 @@ impl Verb {
             Self::Check(Kept { request, keep }) => match check::run(request, invocation)? {
                 check::Checked::Host(mut report) => global.finish(&mut *report, *keep),
                 check::Checked::GcLog(mut report) => global.finish(&mut *report, *keep),
+                check::Checked::Recording(mut report) => global.finish(&mut *report, *keep),
                 check::Checked::Dumps(mut report) => global.finish(&mut *report, *keep),
             },
             Self::Capture(request) => record(request, global),
@@ -141,6 +144,13 @@ impl Verb {
             Self::Serve(what) => serve::run(what, global),
             Self::Knob(args) => knob::run(args, global),
             Self::Jvm(question) => jvm::run(question, global),
+            Self::Profile(Kept { request, keep }) => match profile::run(request, invocation)? {
+                profile::Answer::Report(mut report) => global.finish(&mut *report, *keep),
+                profile::Answer::Export(text, exit) => {
+                    global.emit(&text)?;
+                    Ok(exit)
+                }
+            },
             Self::Report { of } => {
                 let stored = Stored::read(&documents::locate(of, &global.runs)?)?;
                 global.emit(&stored.render(global.form(), global)?)?;

@@ -72,7 +72,7 @@ const CURES: [Cure; 6] = [
 /// Harm that is told from chance when it is halved.
 const ENOUGH: f64 = 4.0;
 
-/// So often a problem is planted before it counts as not to be had here.
+/// So often a problem is planted before it counts as not to be had here, or as not cured.
 const TRIES: usize = 3;
 
 /// Long enough for several old collections of each plant.
@@ -121,42 +121,44 @@ fn options_that_a_rule_asks_for_halve_the_harm_of_the_planted_problem() {
 impl Cure {
     fn try_it(&self, java: &Path, folder: &Path) -> Result<(), String> {
         let harm = |report: &Value| (self.harm)(&report["runs"][0]);
-        // On a busy machine a plant may hardly allocate.
-        let mut before = self.run(java, folder, &[]);
-        for _ in 1..TRIES {
+        // On a busy machine a plant may hardly allocate, and few events scatter: what one pair leaves open, more pairs decide together.
+        let [mut had, mut has] = [0.0; 2];
+        let mut seen = Vec::new();
+        for _ in 0..TRIES {
+            let before = self.run(java, folder, &[]);
+            seen.push(harm(&before));
             if harm(&before) < ENOUGH {
-                before = self.run(java, folder, &[]);
+                continue;
+            }
+            let findings = before["findings"].as_array().unwrap();
+            let finding = findings.iter().find(|finding| finding["rule"] == self.rule);
+            let finding = finding.expect("the rule judges each run");
+            let knobs = finding["knobs"].as_array().unwrap();
+            let asked: Vec<&str> = knobs
+                .iter()
+                .filter_map(|knob| knob["to"].as_str())
+                .collect();
+            let asked = asked.join(" ");
+            if asked.is_empty() {
+                return Err(format!("{}: asks for nothing: {finding}", self.plant));
+            }
+            let options: Vec<&str> = asked.split_whitespace().collect();
+            let after = self.run(java, folder, &options);
+            had += harm(&before);
+            has += harm(&after);
+            eprintln!("{}: with {asked} {has} instead of {had}", self.plant);
+            if has <= had / 2.0 {
+                return Ok(());
             }
         }
-        if harm(&before) < ENOUGH {
-            skipped(format!(
-                "advice for {}: planted {TRIES} times, and it hurts {} times at most on this machine",
-                self.plant,
-                harm(&before)
-            ));
-            return Ok(());
+        if had > 0.0 {
+            return Err(format!("{}: its options leave {has} of {had}", self.plant));
         }
-        let findings = before["findings"].as_array().unwrap();
-        let finding = findings.iter().find(|finding| finding["rule"] == self.rule);
-        let finding = finding.expect("the rule judges each run");
-        let knobs = finding["knobs"].as_array().unwrap();
-        let asked: Vec<&str> = knobs
-            .iter()
-            .filter_map(|knob| knob["to"].as_str())
-            .collect();
-        let asked = asked.join(" ");
-        if asked.is_empty() {
-            return Err(format!("{}: asks for nothing: {finding}", self.plant));
-        }
-        let options: Vec<&str> = asked.split_whitespace().collect();
-        let after = self.run(java, folder, &options);
-        let [had, has] = [harm(&before), harm(&after)];
-        eprintln!("{}: with {asked} {has} instead of {had}", self.plant);
-        if has <= had / 2.0 {
-            Ok(())
-        } else {
-            Err(format!("{}: {asked} leaves {has} of {had}", self.plant))
-        }
+        skipped(format!(
+            "advice for {}: planted {TRIES} times, it hurt {seen:?} times on this machine",
+            self.plant
+        ));
+        Ok(())
     }
 
     /// The report of a run with these options added.

@@ -126,6 +126,58 @@ fn planted_sizes_come_out_under_every_collector() {
 }
 
 #[test]
+fn a_gc_log_that_the_jvm_writes_is_a_method_of_its_own() {
+    let bench = Bench::new();
+    let log = "-Xlog:gc*=info,gc+tlab=debug:file=gc-%p.log";
+    for (collector, size) in [
+        ("Serial", 0.05),
+        ("Parallel", 0.05),
+        ("G1", 0.2),
+        ("Z", 0.5),
+    ] {
+        let flag = format!("-XX:+Use{collector}GC");
+        let jvm = PlantedJvm::start(&java(), &[&flag, "-Xmx1g", "-Xms1g", log], How::Stay, None);
+        let ended = ask(&bench, &jvm, "/heap/10000", &["--requests", "8000"]);
+        let document = document(&ended);
+        assert_eq!(ended.code, Some(0), "{collector}: {document:#}");
+        let planted = array(10_000);
+        let logged = method(&document, "gc_log");
+        assert_holds(logged, planted, 0.01 * planted, collector);
+        let (low, high) = ends(logged);
+        assert!(high - low < size * planted, "{collector}: {document:#}");
+        let page = bench.path("page.json");
+        std::fs::write(&page, &ended.stdout).unwrap();
+        bench
+            .run(&["report", page.to_str().unwrap()])
+            .expect(0)
+            .says(&["GC log"]);
+    }
+    for (flags, said) in [
+        (
+            &["-XX:+UseShenandoahGC", log][..],
+            "Shenandoah does not log",
+        ),
+        (
+            &["-XX:+UseParallelGC", "-Xlog:gc:file=gc.log"],
+            "what=gc*=info,gc+tlab=debug",
+        ),
+        (
+            &["-XX:+UseParallelGC", "-Xlog:gc*,gc+tlab=debug:stdout"],
+            "goes to stdout",
+        ),
+    ] {
+        let jvm = PlantedJvm::start(&java(), &[flags, &["-Xmx512m"]].concat(), How::Stay, None);
+        let ended = ask(&bench, &jvm, "/heap/10000", &["--requests", "2000"]);
+        let document = document(&ended);
+        let methods = document["methods"].as_array().unwrap();
+        let logged = methods.iter().find(|one| one["kind"] == "gc_log").unwrap();
+        let because = logged["because"].as_str().unwrap();
+        assert!(because.contains(said), "{because}");
+        assert!(logged["bytes_per_request"].is_null());
+    }
+}
+
+#[test]
 fn ten_megabytes_and_buffers_outside_the_heap() {
     let bench = Bench::new();
     let options = ["-XX:+UseParallelGC", "-Xmx1500m", "-Xmn1g"];

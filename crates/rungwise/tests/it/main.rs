@@ -10,6 +10,7 @@
 
 mod advice;
 mod browser;
+mod built;
 mod capacity;
 mod cli;
 mod documents;
@@ -20,12 +21,20 @@ mod follow;
 mod gc;
 mod gc_cures;
 mod gc_memory;
+mod heap_lab;
 mod heap_per_request;
+mod http2;
+mod joined;
 mod judged;
+mod jvm_switches;
 mod ladder;
+mod live_profiles;
+mod live_threads;
 mod peers;
 mod plants;
+mod profiles;
 mod program;
+mod recordings;
 mod resume;
 mod run;
 mod runs;

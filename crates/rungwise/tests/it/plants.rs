@@ -63,6 +63,7 @@ const PLANTS: &[Plant] = &[
     },
     plant("class-init", "deadlock", Outcome::Act),
     plant("appender", "lock-wait-ratio", Outcome::Act),
+    plant("pool-database", "thread-pool-exhausted", Outcome::Act),
     Plant {
         is_hot: true,
         ..plant("livelock", "thread-hot", Outcome::Act)
@@ -179,15 +180,15 @@ fn judged(bench: &Bench, release: u32, plant: &Plant, text: &str, folder: &Path)
     })
 }
 
-fn compile(javac: &Path, release: &str, source: &str, classes: &Path) -> bool {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../testkit/java")
-        .join(source);
+pub(crate) fn compile(javac: &Path, release: &str, source: &str, classes: &Path) -> bool {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/java");
     let compiled = Command::new(javac)
-        .args(["--release", release, "-nowarn", "-cp"])
+        .args(["--release", release, "-nowarn", "-sourcepath"])
+        .arg(&sources)
+        .arg("-cp")
         .arg(classes)
         .arg("-d")
-        .args([classes, &source])
+        .args([classes, &sources.join(source)])
         .output()
         .expect("javac runs");
     compiled.status.success()

@@ -158,3 +158,55 @@ fn a_program_that_floods_its_output_is_cut_in_bounded_memory() {
         .expect(4)
         .says(&["printed more than 64 MiB"]);
 }
+
+#[test]
+fn a_program_that_sends_fewer_requests_than_asked_is_no_measurement() {
+    let bench = Bench::new();
+    let command = REDIS
+        .lines()
+        .find(|line| line.starts_with("command = [\"redis-benchmark\""))
+        .unwrap();
+    // Succeeds with no more than 3,000 samples, as JMeter does where a plan's loops are not what they seem.
+    let samples = r#"command = ["awk", "BEGIN {{ print \"timeStamp,elapsed,success\"; for (i = 0; i < {requests} && i < 3000; i++) print 1700000000000 + i \",1,true\" }}"]"#;
+    let none = r#"command = ["echo", "timeStamp,elapsed,success"]"#;
+    let uncounted = r#"command = ["echo", "Requests/sec: 10.00"]"#;
+    for (program, reader, keys, words) in [
+        (
+            samples,
+            "jtl",
+            "requests = 5000\n\n[experiment]",
+            "shows 3000 requests instead of the 5000",
+        ),
+        (
+            none,
+            "jtl",
+            "requests = 5000\n\n[experiment]",
+            "ApacheJMeter_functions",
+        ),
+        (
+            uncounted,
+            "wrk",
+            "requests = 5000\n\n[experiment]",
+            "does not show how many requests it sent",
+        ),
+        // The run before the measured one is asked for its own number.
+        (
+            samples,
+            "jtl",
+            "requests = 2000\n\n[experiment]\nwarmup_requests = 4000",
+            "shows 3000 requests instead of the 4000",
+        ),
+    ] {
+        let text = REDIS
+            .replacen(command, program, 1)
+            .replacen("\"redis-benchmark\"\n", &format!("\"{reader}\"\n"), 1)
+            .replacen(
+                "within = \"30s\"\n\n[experiment]",
+                &format!("within = \"30s\"\n{keys}\n"),
+                1,
+            );
+        let scenario = bench.write("redis.toml", &text);
+        let ended = bench.run(&["tune", scenario.to_str().unwrap()]).expect(4);
+        ended.says(&["the load program", words]);
+    }
+}

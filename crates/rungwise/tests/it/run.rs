@@ -1,14 +1,14 @@
 //! Running the binary with a state folder and a runs folder of its own.
 
 use std::ffi::OsStr;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rungwise_host::live::Live;
-use rungwise_testkit::{Record, differences, record};
+use rungwise_testkit::{Record, TimeLimit, differences, record};
 
 /// Says what a test did not show. The capture of the tests' output would swallow it where all is well.
 pub(crate) fn aloud(what: &str) {
@@ -59,6 +59,7 @@ impl Bench {
             .args(arguments)
             .current_dir(self.dir.path())
             .env("RUNGWISE_STATE", self.state())
+            .env("RUNGWISE_CACHE", self.path("cache"))
             .stdin(Stdio::null());
         command
     }
@@ -251,4 +252,25 @@ fn what_a_run_leaves_is_found_whatever_program_it_runs() {
     sleeper.wait().unwrap();
     assert!(found, "{:?}", left());
     Machine::now().assert_unchanged();
+}
+
+/// Starts a planted program, which prints `ready` once it runs and ends when its input does, and is killed after `limit`; the rest
+/// of its output.
+pub(crate) fn planted(
+    command: &mut Command,
+    limit: Duration,
+) -> (Child, TimeLimit, BufReader<ChildStdout>) {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let limit = TimeLimit::of(&child, limit);
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while line.trim() != "ready" {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    (child, limit, output)
 }

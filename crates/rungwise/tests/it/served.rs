@@ -30,7 +30,21 @@ fn connect(server: &Serving) -> TcpStream {
 #[test]
 fn a_load_and_the_server_that_it_drives_count_the_same() {
     let bench = Bench::new();
-    let switches = ["--workers", "2", "--reuseport", "--body-size", "3KiB"];
+    for io in ["epoll", "uring"] {
+        counts_the_same(&bench, io);
+    }
+}
+
+fn counts_the_same(bench: &Bench, io: &str) {
+    let switches = [
+        "--workers",
+        "2",
+        "--reuseport",
+        "--body-size",
+        "3KiB",
+        "--io",
+        io,
+    ];
     let fixed = ["--listen", "127.0.0.1:0", "--format", "json"];
     let body = bench.write("order.json", "{\"order\": 1}");
     let body = body.display().to_string();
@@ -44,7 +58,7 @@ fn a_load_and_the_server_that_it_drives_count_the_same() {
             0,
         ),
     ] {
-        let server = Serving::of(&bench, "http", &[&fixed[..], &switches].concat());
+        let server = Serving::of(bench, "http", &[&fixed[..], &switches].concat());
         let url = format!("http://{}/", server.address);
         let load = [
             "load", "http", &url, "--warmup", "0s", "--count", "2000", "--format", "json",
@@ -56,7 +70,7 @@ fn a_load_and_the_server_that_it_drives_count_the_same() {
         );
         let served = counted(server.end(signal), "serve-http", code);
         let total = &served["total"];
-        assert_eq!(total["requests"], 2000, "{how:?}");
+        assert_eq!(total["requests"], 2000, "{io} {how:?}");
         assert_eq!(total["accepted"], report["http"]["connections"], "{how:?}");
         assert_eq!(
             total["sent_bytes"], report["http"]["received_bytes"],
@@ -70,6 +84,90 @@ fn a_load_and_the_server_that_it_drives_count_the_same() {
             .sum();
         assert_eq!((workers.len(), sum), (2, 2000));
     }
+}
+
+/// The stream's request has a reply.
+fn asks(stream: &mut TcpStream) {
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let mut reply = [0; 17];
+    stream.read_exact(&mut reply).unwrap();
+    assert_eq!(&reply, b"HTTP/1.1 200 OK\r\n");
+}
+
+#[test]
+fn without_descriptors_clients_wait_until_others_leave() {
+    for io in ["epoll", "uring"] {
+        let program = binary().display().to_string();
+        let child = Command::new("sh")
+            .args(["-c", "ulimit -n 48; exec \"$@\"", "sh", &program])
+            .args(["serve", "http", "--quiet", "--listen", "127.0.0.1:0"])
+            .args(["--io", io, "--format", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let server = Serving::ready(child, "http");
+        let mut streams: Vec<_> = (0..60).map(|_| connect(&server)).collect();
+        asks(&mut streams[0]);
+        // More than the server has descriptors for leave: the last may be accepted.
+        streams.drain(..50);
+        asks(&mut streams[9]);
+        let served = counted(server.end(libc::SIGTERM), "serve-http", 0);
+        let total = &served["total"];
+        assert_eq!(total["accepted"], 60, "{io}");
+        assert!(total["out_of_descriptors"].as_u64().unwrap() > 0, "{io}");
+    }
+}
+
+#[test]
+fn ten_thousand_connections_of_a_load_take_less_than_100_mb() {
+    let bench = Bench::new();
+    let server = Serving::of(&bench, "http", &["--listen", "127.0.0.1:0"]);
+    let url = format!("http://{}/", server.address);
+    let load = [
+        "load",
+        "http",
+        &url,
+        "--connections",
+        "10000",
+        "--timeout",
+        "60s",
+        "--warmup",
+        "0s",
+        "--count",
+        "50000",
+        "--format",
+        "json",
+    ];
+    let mut tool = bench.start(&load);
+    let mut output = tool.stdout.take().unwrap();
+    let read = std::thread::spawn(move || {
+        let mut text = String::new();
+        output.read_to_string(&mut text).unwrap();
+        text
+    });
+    // The kernel keeps the most that the process ever had.
+    let most_kib = || -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", tool.id())).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    let mut most = 0;
+    while let Some(kib) = most_kib() {
+        most = kib;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let ended = tool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let report: Value = serde_json::from_str(&read.join().unwrap()).expect(&said);
+    // All of them carried requests.
+    assert_eq!(report["http"]["connections"], 10_000, "{said}");
+    assert_eq!(report["received"], 50_000, "{}", report["errors"]);
+    assert!(most > 0 && most * 1024 < 100_000_000, "{most} KiB");
 }
 
 #[test]

@@ -161,20 +161,6 @@ fn what_is_not_told_is_said() {
 }
 
 #[test]
-fn a_process_id_is_answered_with_the_commands_that_take_its_dumps() {
-    let bench = Bench::new();
-    let ended = bench.run(&["jvm", "threads", "812"]);
-    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
-    for said in [
-        "does not attach to JVMs",
-        "jcmd 812 Thread.print -l",
-        "kill -QUIT 812",
-    ] {
-        assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
-    }
-}
-
-#[test]
 fn a_file_without_a_dump_is_an_error_with_the_remedy() {
     let bench = Bench::new();
     for text in ["", "hello\nworld\n", "{\"threadDump\": 1}"] {

@@ -22,10 +22,14 @@ struct Nginx {
 }
 
 fn nginx(bench: &Bench) -> Nginx {
+    nginx_of(bench, &Authority::new(), "")
+}
+
+/// The same with the certificate of this CA, and more lines of configuration.
+fn nginx_of(bench: &Bench, authority: &Authority, more: &str) -> Nginx {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap();
     drop(port);
-    let authority = Authority::new();
     let issued = authority.issue(&["shop.example", "127.0.0.1"]);
     let path = |name: &str, text: &str| bench.write(name, text).display().to_string();
     let (certificate, key) = (
@@ -36,7 +40,7 @@ fn nginx(bench: &Bench) -> Nginx {
     let server = format!(
         "listen {address} ssl backlog=1024; listen unix:{socket} backlog=1024;\n\
          ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;\n\
-         ssl_session_cache shared:all:1m;\n"
+         ssl_session_cache shared:all:1m;\n{more}\n"
     );
     let (service, log) = nginx_with(bench, &server, &Ready::Tcp(address));
     Nginx {
@@ -279,6 +283,124 @@ fn what_cannot_be_connected_is_refused_with_the_remedy() {
     ]);
     let report = measured(&ended);
     assert_eq!(report["http"]["statuses"]["400"], 20);
+}
+
+/// `openssl` with these words, which reads and writes files of the bench.
+#[track_caller]
+fn openssl(words: &str) {
+    let output = std::process::Command::new("openssl")
+        .args(words.split(' '))
+        .output()
+        .expect("openssl is in PATH; cargo xtask test installs it");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "openssl {words}: {said}");
+}
+
+#[test]
+fn a_client_shows_its_certificate_with_a_key_of_any_form() {
+    let bench = Bench::new();
+    let authority = Authority::new();
+    let ca = bench.write("clients.pem", &authority.certificate());
+    let more = format!(
+        "ssl_client_certificate {}; ssl_verify_client on;",
+        ca.display()
+    );
+    let nginx = nginx_of(&bench, &authority, &more);
+    let url = format!("https://{}/", nginx.address);
+    let at = |name: &str| bench.path(name).display().to_string();
+    let rsa = at("rsa.key");
+    openssl(&format!(
+        "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out {rsa}"
+    ));
+    let rsa_key = std::fs::read_to_string(&rsa).unwrap();
+    let (ec, by_rsa) = (
+        authority.issue_client(None),
+        authority.issue_client(Some(&rsa_key)),
+    );
+    bench.write("ec.pem", &ec.certificate);
+    bench.write("ec.key", &ec.key);
+    bench.write("rsa.pem", &by_rsa.certificate);
+    bench.write("both.pem", &format!("{}{}", ec.key, ec.certificate));
+    for (from, to, how) in [
+        ("ec.key", "ec.sec1", "pkey -traditional"),
+        ("rsa.key", "rsa.pkcs1", "pkey -traditional"),
+        ("ec.key", "ec.der", "pkey -outform DER"),
+        (
+            "ec.key",
+            "ec.encrypted",
+            "pkcs8 -topk8 -v2 aes256 -passout pass:x",
+        ),
+        (
+            "rsa.key",
+            "rsa.encrypted",
+            "pkey -traditional -aes256 -passout pass:x",
+        ),
+    ] {
+        openssl(&format!("{how} -in {} -out {}", at(from), at(to)));
+    }
+    let begins = |name: &str, words: &str| {
+        let text = std::fs::read_to_string(at(name)).unwrap();
+        assert!(text.starts_with(words), "{name}: {text}");
+    };
+    begins("ec.key", "-----BEGIN PRIVATE KEY");
+    begins("ec.sec1", "-----BEGIN EC PRIVATE KEY");
+    begins("rsa.pkcs1", "-----BEGIN RSA PRIVATE KEY");
+    begins("ec.encrypted", "-----BEGIN ENCRYPTED PRIVATE KEY");
+    let run = |cert: &str, key: Option<&str>, more: &[&str]| {
+        let (cert, key) = (at(cert), key.map(at));
+        let fixed = ["load", "http", &url, "--cacert", &nginx.cacert];
+        let fixed = [&fixed[..], &["--warmup", "0s", "--count", "100"]].concat();
+        let mut words = [&fixed[..], &["--format", "json", "--cert", &cert], more].concat();
+        words.extend(key.iter().flat_map(|key| ["--key", key]));
+        bench.run(&words)
+    };
+    let mut loads = 0;
+    for (cert, key) in [
+        ("both.pem", None),
+        ("ec.pem", Some("ec.key")),
+        ("ec.pem", Some("ec.sec1")),
+        ("rsa.pem", Some("rsa.key")),
+        ("rsa.pem", Some("rsa.pkcs1")),
+    ] {
+        for version in ["1.2", "1.3"] {
+            let ended = run(cert, key, &["--tls", version]);
+            let report = measured(&ended);
+            let what = format!("{cert} {key:?} {version}");
+            assert_eq!(report["received"], 100, "{what}: {}", report["errors"]);
+            loads += 1;
+        }
+    }
+    assert_logged(&nginx.log, loads * 100);
+    for (cert, key, said) in [
+        ("ec.pem", None, &["ec.pem", "no private key", "--key"][..]),
+        ("ec.pem", Some("rsa.key"), &["does not belong", "rsa.key"]),
+        (
+            "ec.pem",
+            Some("ec.encrypted"),
+            &["encrypted", "openssl pkey"],
+        ),
+        (
+            "rsa.pem",
+            Some("rsa.encrypted"),
+            &["encrypted", "openssl pkey"],
+        ),
+        ("ec.pem", Some("ec.der"), &["PEM", "-inform DER"]),
+        ("ec.der", None, &["no certificate", "-inform DER"]),
+        ("none.pem", None, &["none.pem"]),
+    ] {
+        run(cert, key, &[]).expect(2).says(said);
+    }
+    // Nothing more has reached the server; a client without a certificate does.
+    assert_logged(&nginx.log, loads * 100);
+    for version in ["1.2", "1.3"] {
+        let words = ["load", "http", &url, "--cacert", &nginx.cacert];
+        let more = ["--tls", version, "--warmup", "0s", "--count", "100"];
+        bench.run(&[&words[..], &more].concat()).expect(4).says(&[
+            "wants a certificate of the client",
+            "status 400",
+            "--cert FILE",
+        ]);
+    }
 }
 
 #[test]

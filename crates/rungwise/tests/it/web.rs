@@ -463,16 +463,27 @@ fn the_rules_choose_a_longer_queue_for_a_web_server_that_drops_connections() {
         .replace("looks = [8, 16, 24]", QUICK)
         .replace("measure = \"2s\"", "measure = \"500ms\"")
         .replace("max_rungs = 4", "max_rungs = 1\nlook = \"2s\"")
+        // So many that the queue is full at once, whatever else the machine does in these two seconds.
+        .replace("connections = 64", "connections = 256")
         .replace("guards = [\"errors == 0\"]", "");
     assert!(short.contains("max_rungs = 1\n") && short.contains("looks = [4]"));
+    assert!(short.contains("connections = 256"));
     let scenario = bench.write("auto.toml", &short);
     let before = Machine::now();
     let (ended, report) = climbed(&bench, &scenario);
     before.assert_unchanged();
     let rungs = report["rungs"].as_array().unwrap();
     let rung = rungs.iter().find(|rung| rung["id"] == "rpc.backlog=4096");
-    let rung = rung.unwrap_or_else(|| panic!("{rungs:#?}\n{}", ended.stderr));
-    assert_eq!(rung["asked"]["rule"], "tcp-listen-overflow");
+    let rung = rung.unwrap_or_else(|| {
+        let start = &rungs[0];
+        panic!("{}\n{}\n{start:#}", ended.stderr, report["could_not"])
+    });
+    // One backlog limits both queues of a listener; which of them was full in the window is chance.
+    let asked = rung["asked"]["rule"].as_str();
+    assert!(
+        matches!(asked, Some("tcp-listen-overflow" | "tcp-synq-full")),
+        "{rung:#}"
+    );
     for pair in rung["pairs"].as_array().unwrap() {
         let backlog = ["a", "b"].map(|half| pair[half]["served"]["backlog"].as_u64());
         assert_eq!(backlog, [Some(8), Some(4096)], "{pair:#}");

@@ -259,9 +259,9 @@ fn a_recording_is_replayed_and_what_is_left_out_is_said_before() {
     let ended = bench.run(&[&fixed[..], &host, &["--count", "6", "--har-timing"]].concat());
     let report = measured(&ended);
     assert_eq!(report["received"], 6, "{}", report["errors"]);
-    // Three passes, with two recorded pauses of 50 ms between the requests of a pass.
+    // Three passes; in each the browser had nothing under way for 46 ms, from the end of the last skipped request on.
     assert!(
-        report["window_s"].as_f64().unwrap() >= 0.15,
+        report["window_s"].as_f64().unwrap() >= 0.138,
         "{}",
         report["window_s"]
     );

@@ -9,6 +9,7 @@ use rungwise_model::compare::{
     CompareReport, Metric, Of, RatioInterval, RuleDifference, Verdict as What,
 };
 use rungwise_model::load::{LimitSearch, LoadReport};
+use rungwise_model::metric::BYTES_PER_REQUEST;
 use rungwise_model::tune::{self, Run, TuneReport, Verdict};
 use rungwise_report::numbers;
 use rungwise_stats::batches::ratio_of_means;
@@ -53,6 +54,7 @@ pub(super) fn compare(
         clauses: Vec::new(),
         before_logs: Vec::new(),
         after_logs: Vec::new(),
+        profiles: None,
     };
     match a.kind {
         LoadReport::KIND => loads(&a.parse()?, &b.parse()?, &mut report),
@@ -287,6 +289,9 @@ fn tunes(
     let (a, b) = (values(before), values(after));
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let mut metric = metric(objective, "", [mean(&a), mean(&b)], |value| {
+        if objective == BYTES_PER_REQUEST {
+            return numbers::whole_bytes(value);
+        }
         numbers::rate(value).trim_end_matches("/s").to_owned()
     });
     metric.unit = None;

@@ -206,6 +206,8 @@ pub(crate) fn blocks(report: &JvmFlagsReport) -> Vec<Block> {
         resources: Vec::new(),
         tables: Vec::new(),
         readings: Readings::default(),
+        jvm: None,
+        files: Vec::new(),
     };
     let mut ours = false;
     for block in page::blocks(&checked, &Evidence::default(), &about()) {

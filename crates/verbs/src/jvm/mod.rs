@@ -3,8 +3,8 @@
 pub mod flags;
 pub mod gc;
 pub mod heap_per_request;
-mod input;
+pub mod jfr;
+pub(crate) mod live;
 mod target;
 pub mod threads;
-mod utf16;
-mod zip;
+pub(crate) mod watch;

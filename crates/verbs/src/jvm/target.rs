@@ -14,6 +14,7 @@ use rungwise_gclog::{Event, Names, Parser, Summarizer};
 use rungwise_host::{files, machine};
 use rungwise_jvm::{CommandLine, Machine, Origin, Release, bytes};
 use rungwise_model::Exit;
+use rungwise_probes::jvm::{jdk_version, performance_bytes};
 
 use super::gc;
 use crate::problem::Problem;
@@ -133,7 +134,7 @@ fn process(pid: u32) -> anyhow::Result<Target> {
     let mut target = Target {
         name: format!("pid {pid} ({name})"),
         runs: true,
-        version: version(&proc, &library)
+        version: jdk_version(&proc.join("root"), &library)
             .or_else(|| told.get("java.property.java.version").cloned()),
         machine: surroundings(&proc),
         ..Target::default()
@@ -185,26 +186,6 @@ fn performance_data(proc: &Path) -> BTreeMap<String, String> {
         .unwrap_or_default()
 }
 
-/// `/tmp/hsperfdata_USER/PID` as the process sees it: its own `/tmp`, and its own number in its namespace.
-pub(super) fn performance_bytes(proc: &Path) -> Option<Vec<u8>> {
-    /// The file has 32 KiB unless `-XX:PerfDataMemorySize` says otherwise.
-    const MOST: u64 = 1 << 20;
-    let status = files::read(&proc.join("status")).unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
-    let number = status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))
-        .and_then(|numbers| numbers.split_whitespace().next_back())
-        .unwrap_or_default();
-    let temporary = proc.join("root/tmp");
-    files::list(&temporary)
-        .unwrap_or_default()
-        .iter()
-        .filter(|name| name.starts_with("hsperfdata_"))
-        .filter_map(|name| files::read_at_most(&temporary.join(name).join(number), MOST).ok())
-        .find(|bytes| hsperfdata::texts(bytes).is_some())
-}
-
 /// Texts with a NUL behind each.
 fn texts(bytes: &[u8]) -> Vec<String> {
     let mut texts: Vec<String> = bytes
@@ -215,19 +196,6 @@ fn texts(bytes: &[u8]) -> Vec<String> {
         texts.pop();
     }
     texts
-}
-
-/// `JAVA_VERSION` of the `release` file in one of the folders above the library, in the process's own file system.
-fn version(proc: &Path, library: &Path) -> Option<String> {
-    let root = proc.join("root");
-    library.ancestors().skip(1).take(6).find_map(|folder| {
-        let path = root.join(folder.strip_prefix("/").ok()?).join("release");
-        let text = String::from_utf8(files::read(&path).ok()?).ok()?;
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
-        Some(value.trim_matches('"').to_owned())
-    })
 }
 
 /// Memory, limit and CPUs as the process has them.

@@ -15,7 +15,7 @@ use rungwise_model::Exit;
 use rungwise_model::load::{LimitSearch, LimitStep, SloResult, StepOutcome};
 use rungwise_report::numbers;
 
-use super::{Measured, Run, Session, Slo, problem};
+use super::{Measured, Run, Session, Slo, WARMUP, problem};
 use crate::Invocation;
 
 /// Length of a step without `--for`.
@@ -49,11 +49,20 @@ pub(super) fn find(
     args: &Run,
     invocation: &Invocation<'_>,
 ) -> anyhow::Result<Measured> {
-    let limits = limits(driven, &site.target, &args.slo, args.warmup)?;
+    let warmup = args.warmup.unwrap_or(WARMUP);
+    let limits = limits(driven, &site.target, &args.slo, warmup)?;
     let needed = driven.schedule().rate.map(|rate| rate.0);
     let closed = driven.paced(None).prepare(site).map_err(problem)?;
+    if closed.has_own_pace() {
+        let target = site.target.clone();
+        let why = "a test plan decides itself how fast its users ask, so there is no highest rate to search for; remove --find-limit";
+        return Err(problem(Error::Workload {
+            target,
+            why: why.to_owned(),
+        }));
+    }
     let session = Session::open(&*closed, &site.target, args, invocation)?;
-    let length = args.length(WINDOW);
+    let length = args.length(WINDOW, &*closed);
     invocation.say("closed loop, to see what the service can do at most ...");
     let fastest = session.measure(&*closed, &length)?;
     let judged = |completed: &Completed| -> Vec<SloResult> {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::problem::Problem;
 use crate::values;
 
-pub use tcp::{Back, Connections, Http, Tcp, http, tcp};
+pub use tcp::{Back, ConnectionIo, Connections, Http, Tcp, http, tcp};
 pub use udp::{Discover, How, Udp, udp};
 
 /// Where a server listens, and its workers.

@@ -12,7 +12,7 @@ use rungwise_load::values::Size;
 use rungwise_model::{Exit, units};
 use rungwise_serve::http::{Answer, Fixed};
 use rungwise_serve::tcp::{
-    Config, Counters, Discard, Echo, Error, ReadBack, Server, WorkerCounters,
+    Config, Counters, Discard, Echo, Error, Io, ReadBack, Server, WorkerCounters,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -80,9 +80,24 @@ pub struct Connections {
     /// Accept a connection when its first bytes arrive, or after this time, rounded up to seconds (`TCP_DEFER_ACCEPT`).
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub defer_accept: Option<Duration>,
+    /// How workers wait for connections, receive and send.
+    #[arg(long, alias = "engine", value_enum, default_value_t = ConnectionIo::Epoll)]
+    pub io: ConnectionIo,
     /// Options of its sockets.
     #[command(flatten)]
     pub sockets: Sockets,
+}
+
+/// How workers wait for connections, receive and send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(
+    missing_docs,
+    reason = "a doc comment would turn the help text into its long form"
+)]
+pub enum ConnectionIo {
+    Epoll,
+    #[value(alias = "io_uring")]
+    Uring,
 }
 
 /// What goes back over a connection.
@@ -159,6 +174,10 @@ impl Connections {
             backlog: self.backlog,
             nodelay: self.nodelay,
             defer_accept: self.defer_accept,
+            io: match self.io {
+                ConnectionIo::Epoll => Io::Epoll,
+                ConnectionIo::Uring => Io::Uring,
+            },
             busy_poll: self.sockets.busy_poll(),
             rcvbuf: self.sockets.rcvbuf.map(|size| size.0),
             sndbuf: self.sockets.sndbuf.map(|size| size.0),
@@ -234,7 +253,7 @@ struct ConnectionWorker {
     out_of_descriptors: u64,
     /// SYNs and handshakes dropped at its listening socket, mostly because the backlog was full.
     dropped_by_kernel: u64,
-    /// Requests answered per return of epoll; absent without requests.
+    /// Requests answered per return of epoll or `io_uring`; absent without requests.
     per_round: Option<f64>,
     /// CPU microseconds of the worker's thread, and per request.
     cpu_us: f64,

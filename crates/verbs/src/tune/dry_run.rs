@@ -5,17 +5,23 @@ use std::fmt::Write as _;
 use rungwise_experiment::design::{Auto, Design, Part};
 use rungwise_experiment::lab::Blueprint;
 
+use super::build::Building;
 use crate::problem::without_orders;
 
 /// The plan of a run.
-pub(super) fn plan(design: &Design, blueprint: &Blueprint) -> String {
+pub(super) fn plan(design: &Design, blueprint: &Blueprint, building: Option<&Building>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = render(&mut text, design, blueprint);
+    let _ = render(&mut text, design, blueprint, building);
     without_orders(&text)
 }
 
-fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt::Result {
+fn render(
+    text: &mut String,
+    design: &Design,
+    blueprint: &Blueprint,
+    building: Option<&Building>,
+) -> std::fmt::Result {
     writeln!(text, "{}", design.title)?;
     writeln!(text)?;
     writeln!(
@@ -23,6 +29,9 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
         "place    {}; every change is journalled and undone",
         blueprint.topology
     )?;
+    if let Some(building) = building {
+        writeln!(text, "build    {building}")?;
+    }
     let start = design.baseline.iter().cloned().collect();
     writeln!(text, "service  {}", blueprint.service_line(&start))?;
     for (name, lines) in blueprint.service_files(&start) {
@@ -43,10 +52,14 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     let compared = judging.comparisons + limits + 1;
     let looks: Vec<String> = judging.looks.iter().map(u32::to_string).collect();
     let looks = looks.join(", ");
-    let each = blueprint.warmup_s() + blueprint.measured_s();
+    let each = blueprint.warmup_s() + blueprint.measured_s() + blueprint.counted_s();
+    let requests = match blueprint.requests() {
+        0 => String::new(),
+        requests => format!(" and {requests} requests"),
+    };
     writeln!(
         text,
-        "pairs    decisions after {looks}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, service restarts and waiting for a quiet machine come on top",
+        "pairs    decisions after {looks}; {each:.2} s{requests} a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, service restarts and waiting for a quiet machine come on top",
         2.0 * each * f64::from(most) * compared as f64
     )?;
     if !design.baseline.is_empty() {
@@ -98,6 +111,18 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
                 "         {} = {value} ({})",
                 setting.knob, setting.side
             )?;
+        }
+        let requests: Vec<&str> = step.workload_after.keys().collect();
+        if !requests.is_empty() {
+            writeln!(
+                text,
+                "         requests with another {}",
+                requests.join(", ")
+            )?;
+        }
+        let set = step.set.iter().cloned().collect();
+        if let Some(changes) = blueprint.java_changes(&set) {
+            writeln!(text, "         {changes}")?;
         }
         if !step.bundle_with.is_empty() {
             writeln!(

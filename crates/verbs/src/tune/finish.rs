@@ -7,7 +7,7 @@ use rungwise_experiment::design::{Auto, Design, Guard};
 use rungwise_experiment::lab::{Blueprint, Found};
 use rungwise_experiment::ladder::Climbed;
 use rungwise_experiment::record::RunFolder;
-use rungwise_experiment::stage::Setting;
+use rungwise_experiment::stage::{Setting, Side};
 use rungwise_host::live::Live;
 use rungwise_host::machine;
 use rungwise_load::engine::{SETTLE, TURN};
@@ -88,6 +88,10 @@ impl Ending<'_> {
             "service with all kept changes: {}",
             self.blueprint.service_line(&kept)
         ));
+        method.extend(self.climbed.rungs.iter().filter_map(|rung| {
+            let changes = java_changes(self.blueprint, rung)?;
+            Some(format!("rung {}: {changes}", rung.id))
+        }));
         method.extend(self.blueprint.caveat());
         let mut with_kept = self.blueprint.service_files(&kept);
         let at_start = self.blueprint.service_files(&start).into_iter();
@@ -133,6 +137,18 @@ impl Ending<'_> {
             run_dir: self.path.display().to_string(),
         }
     }
+}
+
+/// What a rung changed about the `java` of the service, in words.
+fn java_changes(blueprint: &Blueprint, rung: &Rung) -> Option<String> {
+    let set = rung.set.iter().map(|(knob, value)| {
+        let setting = Setting {
+            knob: knob.clone(),
+            side: Side::Server,
+        };
+        (setting, value.clone())
+    });
+    blueprint.java_changes(&set.collect())
 }
 
 /// In how many rungs the variants took turns.

@@ -65,6 +65,18 @@ fn offences(calls: &[String]) -> Vec<&String> {
                 true
             }
             "mount" => apart.contains(thread),
+            // Maps and a program of its own that nothing is attached to and nothing refers to: they end with it.
+            "bpf" => {
+                let own = [
+                    "BPF_MAP_CREATE",
+                    "BPF_MAP_UPDATE_ELEM",
+                    "BPF_MAP_LOOKUP_ELEM",
+                    "BPF_MAP_FREEZE",
+                    "BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_SYSCALL,",
+                    "BPF_PROG_TEST_RUN",
+                ];
+                own.iter().any(|command| arguments.starts_with(command))
+            }
             // Resuming lines of strace, and ends of threads.
             _ if call.starts_with("<...") || call.starts_with("+++") => true,
             // Changes nobody but the caller.
@@ -118,6 +130,18 @@ fn the_proof_would_see_a_write_and_a_mount() {
     );
     assert_eq!(
         told(r#"7 mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) = 0"#),
+        1
+    );
+    assert_eq!(
+        told("7 bpf(BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_SYSCALL, insn_cnt=20}, 48) = 10"),
+        0
+    );
+    assert_eq!(
+        told("7 bpf(BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_TRACING, insn_cnt=20}, 48) = 10"),
+        1
+    );
+    assert_eq!(
+        told("7 bpf(BPF_LINK_CREATE, {link_create={prog_fd=10}}, 48) = 11"),
         1
     );
     let apart = [

@@ -39,6 +39,7 @@ pub(crate) fn compare(
         clauses,
         before_logs: before.stored(),
         after_logs: after.stored(),
+        profiles: None,
     })
 }
 

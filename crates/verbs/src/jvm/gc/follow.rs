@@ -18,7 +18,8 @@ use rungwise_model::gc::GcReport;
 use rungwise_model::gc::Run;
 use rungwise_model::gc_follow::{Collection, FollowLine, Standing};
 
-use super::{Asked, Reading, Request, compare, input, judged, judged_log};
+use super::{Asked, Reading, Request, compare, judged, judged_log};
+use crate::input;
 use crate::problem::Problem;
 use crate::{Invocation, Observer};
 

@@ -2,25 +2,27 @@
 
 pub(crate) mod compare;
 pub mod follow;
+pub(crate) mod joined;
 mod set;
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use memchr::memchr_iter;
 use rungwise_gclog::{Account, Event, Names, Parser, Sample, Summarizer, Summary, evidence};
-use rungwise_host::clock;
+use rungwise_host::{clock, files};
 use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Kind, Origin, Subject};
 use rungwise_model::gc::{self, GcReport, LogFile, Slo};
 use rungwise_model::{Envelope, Exit, keys, units};
 
-use super::input::{self, Part};
 use crate::Invocation;
 use crate::check::{self, FailOn};
 use crate::documents::Document as _;
+use crate::input::{self, Part};
 use crate::problem::Problem;
 use set::{Ordered, Signs};
 
@@ -104,6 +106,51 @@ pub(crate) fn not_one(path: &Path) -> Option<String> {
     }
     let line = text.lines().next().unwrap_or_default();
     (!text.starts_with('{')).then(|| format!("it begins with {}", input::quoted(line)))
+}
+
+/// What a log says of the time since it had `from` bytes: the header is read for the facts about the JVM, and what follows `from` for
+/// the rest. Nothing if no collection was logged since.
+pub(crate) fn since(path: &Path, from: u64) -> anyhow::Result<Option<Summary>> {
+    /// A header stands at the beginning; what comes after this much is no header.
+    const HEADER: u64 = 1 << 20;
+    const PIECE: usize = 1 << 16;
+    let mut file = files::open(path)?;
+    let mut parser = Parser::new();
+    let mut summarizer = Summarizer::new();
+    let mut piece = vec![0; PIECE];
+    let mut left = from.min(HEADER) as usize;
+    let mut facts = |names: &Names, event: Event<'_>| {
+        if matches!(event, Event::Fact(_)) {
+            summarizer.event(names, event);
+        }
+    };
+    while left > 0 {
+        let most = left.min(PIECE);
+        let count = file.read(&mut piece[..most])?;
+        if count == 0 {
+            break;
+        }
+        parser.push(&piece[..count], &mut facts);
+        left -= count;
+    }
+    if from > HEADER {
+        // The line at the end of the header is cut.
+        parser.push(b"\n", &mut facts);
+    }
+    // The file may have been rotated: then all of it is new.
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(if length < from { 0 } else { from }))?;
+    let mut sink = |names: &Names, event: Event<'_>| summarizer.event(names, event);
+    loop {
+        let count = file.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        parser.push(&piece[..count], &mut sink);
+    }
+    parser.finish(&mut sink);
+    let summary = summarizer.summary();
+    Ok((summary.pauses.count > 0).then_some(summary))
 }
 
 /// The first bytes of a log's text, unpacked; of several files those of the oldest.

@@ -6,7 +6,7 @@
 
 use rungwise_gclog::{Account, Collector, Event, Fact, Names, Parser, Stamp};
 
-use crate::jvm::input::Part;
+use crate::input::Part;
 
 /// Bytes of a part that are looked at to find its first event. A header and the lines of one collection at all levels
 /// are shorter.

@@ -3,24 +3,36 @@
 use rungwise_model::capacity::Estimate;
 use rungwise_model::heap_per_request::Block;
 
-/// A block that costs less than the one before by more than this share still falls.
-const FALLS: f64 = 0.01;
+/// A block that costs more or less than the one before by more than this share shows that costs still change.
+const CHANGES: f64 = 0.01;
 /// Blocks that the answer is from.
 pub(super) const MEASURED: usize = 3;
 /// Share by which two exact methods may differ: reading takes time in which requests' threads finish.
 pub(super) const AGREE: f64 = 0.01;
 
-/// The last three blocks no longer fall.
+/// The last three blocks no longer change.
 pub(super) fn settled(blocks: &[Block]) -> bool {
     let Some(last) = blocks.len().checked_sub(MEASURED) else {
         return false;
     };
     blocks[last..].windows(2).all(|pair| {
         let (before, after) = (pair[0].bytes_per_request, pair[1].bytes_per_request);
-        // A fall within the rounding of both is none that could be seen.
-        let room = (FALLS * before.point).max(before.point - before.low + after.high - after.point);
-        after.point >= before.point - room
+        // A change within the rounding of both is none that could be seen.
+        let (least, most) = (
+            (1.0 - CHANGES) * before.point,
+            (1.0 + CHANGES) * before.point,
+        );
+        let falls = after.point < least && after.high < before.low;
+        let rises = after.point > most && after.low > before.high;
+        !falls && !rises
     })
+}
+
+/// The last of them cost more than the first of them.
+pub(super) fn rises(blocks: &[Block]) -> bool {
+    let last = &blocks[blocks.len().saturating_sub(MEASURED)..];
+    let ends = last.first().zip(last.last());
+    ends.is_some_and(|(first, last)| last.bytes_per_request.point > first.bytes_per_request.point)
 }
 
 /// Bytes of a request: what a window with many allocated, less what one with the first of each connection did, less the background of
@@ -112,14 +124,20 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_settled_when_three_in_a_row_do_not_fall_by_a_hundredth() {
+    fn blocks_have_settled_when_three_in_a_row_do_not_change_by_a_hundredth() {
         let of = |bytes: &[f64]| bytes.iter().copied().map(block).collect::<Vec<_>>();
         assert!(!settled(&of(&[100.0, 100.0])));
         assert!(!settled(&of(&[110.0, 100.0, 98.5])));
         assert!(settled(&of(&[110.0, 100.0, 99.5, 99.0])));
-        assert!(settled(&of(&[90.0, 95.0, 100.0])));
+        assert!(settled(&of(&[90.0, 100.0, 100.5, 101.0])));
+        // Something grows with each request: a cache, a session, a list.
+        assert!(!settled(&of(&[90.0, 95.0, 100.0])));
+        assert!(!settled(&of(&[100.0, 100.0, 101.5])));
         let mut coarse = of(&[100.0, 100.0, 97.0]);
         coarse[2].bytes_per_request.high = 101.0;
+        assert!(settled(&coarse));
+        let mut coarse = of(&[100.0, 100.0, 103.0]);
+        coarse[2].bytes_per_request.low = 99.0;
         assert!(settled(&coarse));
     }
 

@@ -1,7 +1,6 @@
-//! Reads how much a JVM has allocated, in two ways that have nothing in common.
+//! Reads how much a JVM has allocated, in two ways that have nothing in common; a third is in [`super::log`].
 //!
-//! The *thread counters* are each thread's own count of what it has allocated (`Thread.print -e`, JDK 11 and later), printed with a unit
-//! that grows with the number. They cost a safepoint and disturb nothing; what a thread has allocated is gone with the thread.
+//! The *thread counters* are each thread's own count of what it has allocated ([`ThreadCounters`]).
 //!
 //! *Heap used* is where the allocation pointer stands: after a forced collection the heap holds what lives, and what it holds more at
 //! the end of a window was allocated in it, if no collection came between. Threads get their share of Eden in buffers (TLABs), so
@@ -12,26 +11,30 @@
 //! Source: JDK 17, `share/gc/shared/threadLocalAllocBuffer.cpp` (`retire`, `ThreadLocalAllocStats::publish`).
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rungwise_formats::heap_info::{self, Used};
-use rungwise_formats::hsperfdata;
-use rungwise_formats::thread_allocation::{self, Thread};
 use rungwise_host::hotspot::{Error, Jvm};
+use rungwise_host::live::Live;
+use rungwise_host::machine;
+use rungwise_host::signals::Interrupt;
 use rungwise_model::capacity::Estimate;
+use rungwise_probes::jvm::{Counters, READS_WITHIN, ThreadCounters, performance_numbers};
 
-use crate::jvm::target;
+use super::log::{self, After, Collection, GcLog};
 
-/// A command that only reads may take this long; a safepoint comes within milliseconds where the machine is not overloaded.
-const READS_WITHIN: Duration = Duration::from_secs(30);
 /// A full collection of a heap of hundreds of GB.
 const COLLECTS_WITHIN: Duration = Duration::from_mins(10);
-/// Half a width of the interval of many rounded numbers, in standard deviations: 99.7 % of a normal distribution.
-const DEVIATIONS: f64 = 3.0;
+/// Attempts to read the heap between two collections. A guess: reading takes a millisecond.
+const TRIES: u32 = 5;
 /// Words in the performance data have the size of an address.
 const WORD: f64 = 8.0;
+/// A buffer of ZGC, and an object beside it, is at most this share of its page; one that does not fit into the rest of a page leaves it unused
+/// (`ZObjectSizeLimitSmall`).
+const PAGE_WASTE: f64 = 1.0 / 8.0;
+/// Pages of ZGC: each CPU has a small one, and all share one of medium size for larger objects (`ZPageSizeSmall`, `ZPageSizeMediumMax`).
+const PAGES: (f64, f64) = ((2 << 20) as f64, (32 << 20) as f64);
 /// A buffer of Shenandoah is retired with at most this share of it unused (`TLABRefillWasteFraction`).
 const REFILL_WASTE: f64 = 1.0 / 64.0;
 
@@ -76,76 +79,6 @@ impl Collector {
     }
 }
 
-/// What the thread counters say of a window.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Counted {
-    /// Bytes allocated by the threads that could be seen at its end.
-    pub(super) bytes: Estimate,
-    /// Threads that ended in it, whose count is lost with them.
-    pub(super) lost_threads: u64,
-}
-
-/// The thread counters at a moment.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counters {
-    threads: BTreeMap<u64, Thread>,
-    /// Platform threads that were ever started; absent without performance data.
-    started: Option<i64>,
-    /// The highest number of a thread that was ever seen.
-    highest: u64,
-}
-
-impl Counters {
-    /// Whether all its threads still run.
-    pub(super) fn has_threads_of(&self, later: &Self) -> bool {
-        let mut threads = self.threads.keys();
-        threads.all(|number| later.threads.contains_key(number))
-    }
-
-    /// From this moment to a later one.
-    pub(super) fn until(&self, later: &Self) -> Counted {
-        let (mut bytes, mut variance, mut most) = (0.0, 0.0, 0.0);
-        let mut began = 0;
-        let visible = |threads: &BTreeMap<u64, Thread>| {
-            let threads = threads.iter().filter(|(_, thread)| !thread.compiles);
-            threads.map(|(number, _)| *number).collect::<Vec<_>>()
-        };
-        for (number, thread) in &later.threads {
-            let old = self.threads.get(number);
-            if old.is_none() && !thread.compiles {
-                began += 1;
-            }
-            // One that has not run has allocated nothing, however coarse its number.
-            if old == Some(thread) {
-                continue;
-            }
-            for (sign, one) in [(1.0, Some(thread)), (-1.0, old)] {
-                let Some(one) = one else { continue };
-                let room = (one.unit - 1) as f64;
-                bytes += sign * (one.allocated as f64 + room / 2.0);
-                variance += room * room / 12.0;
-                most += room / 2.0;
-            }
-        }
-        let (was, is) = (visible(&self.threads), &later.threads);
-        let ended = was.iter().filter(|number| !is.contains_key(number)).count() as u64;
-        // Threads that began and ended between the two: counted by the JVM, or by the numbers that it has given.
-        let all = match (self.started, later.started) {
-            (Some(before), Some(after)) => u64::try_from(after - before).unwrap_or(0),
-            _ => later.highest.saturating_sub(self.highest),
-        };
-        let half = f64::min(most, DEVIATIONS * f64::sqrt(variance));
-        Counted {
-            bytes: Estimate {
-                point: bytes.max(0.0),
-                low: (bytes - half).max(0.0),
-                high: (bytes + half).max(0.0),
-            },
-            lost_threads: ended + all.saturating_sub(began),
-        }
-    }
-}
-
 /// What heap used says of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Filled {
@@ -155,6 +88,8 @@ pub(super) struct Filled {
     pub(super) occupied: f64,
     /// Unused buffers at the end, where they are known.
     pub(super) unused: Option<f64>,
+    /// Bytes allocated by the GC log, where there is one.
+    pub(super) logged: Option<Estimate>,
 }
 
 /// Why heap used says nothing of a window.
@@ -178,6 +113,8 @@ impl From<Error> for NotFilled {
 pub(super) struct Emptied {
     used: Used,
     numbers: Numbers,
+    /// What the GC log says of it, and of the collections before it.
+    collections: Vec<Collection>,
 }
 
 /// The numbers of the performance data; empty without them.
@@ -233,23 +170,51 @@ struct Buffers {
     beside: f64,
 }
 
+fn not_negative(bytes: Estimate) -> Estimate {
+    Estimate {
+        point: bytes.point.max(0.0),
+        low: bytes.low.max(0.0),
+        high: bytes.high.max(0.0),
+    }
+}
+
+/// The heap in use and the numbers of one moment. A collection between the two readings would go unnoticed: the numbers would count it as
+/// one of before, and the heap would not.
+fn at_one_moment(
+    numbers: impl Fn() -> Numbers,
+    used: impl FnOnce() -> Result<Used, NotFilled>,
+) -> Result<(Used, Numbers), NotFilled> {
+    let before = numbers();
+    let used = used()?;
+    let after = numbers();
+    if before.collections() == after.collections() {
+        Ok((used, after))
+    } else {
+        Err(NotFilled::Collected)
+    }
+}
+
 /// A JVM that is read.
 #[derive(Debug)]
 pub(super) struct Meter {
-    jvm: Jvm,
-    /// The highest number of a thread so far.
-    highest: AtomicU64,
+    counters: ThreadCounters,
     pub(super) version: Option<String>,
     pub(super) collector: Option<Collector>,
     /// `-XX:-UseTLAB`: nothing is handed out in buffers.
     no_buffers: bool,
+    /// Of this machine; the JVM may be confined to fewer.
+    cpus: u32,
     pub(super) max_heap: Option<f64>,
     pub(super) max_young: Option<f64>,
+    /// Its GC log, or why that is of no use; nothing where it writes none.
+    log: Option<Result<GcLog, String>>,
+    /// Why the log could not be read later.
+    unread: OnceLock<String>,
 }
 
 impl Meter {
-    pub(super) fn open(pid: u32) -> Result<Self, Error> {
-        let jvm = Jvm::open(pid)?;
+    pub(super) fn open(pid: u32, interrupt: &Interrupt) -> Result<Self, Error> {
+        let jvm = Jvm::open(pid)?.with_interrupt(interrupt.clone());
         let version = jvm.command("VM.version", READS_WITHIN)?;
         let mut lines = version.lines().map(str::trim);
         let version = lines.find(|line| line.contains(" VM version ") || line.contains(" VM "));
@@ -258,44 +223,38 @@ impl Meter {
             let mut words = flags.split_whitespace();
             words.find_map(|word| word.strip_prefix(name)?.parse::<f64>().ok())
         };
+        let collector = Collector::of(&flags);
         Ok(Self {
+            log: GcLog::find(&jvm, collector)?,
+            unread: OnceLock::new(),
             version: version.map(str::to_owned),
-            collector: Collector::of(&flags),
+            collector,
+            cpus: machine::fingerprint(&Live).cpus,
             no_buffers: flags.split_whitespace().any(|word| word == "-XX:-UseTLAB"),
             max_heap: value("-XX:MaxHeapSize="),
             max_young: value("-XX:MaxNewSize="),
-            highest: AtomicU64::new(0),
-            jvm,
+            counters: ThreadCounters::new(jvm),
         })
     }
 
     /// Whether the JVM runs and is not stopped.
     pub(super) fn check(&self) -> Result<(), Error> {
-        self.jvm.check()
+        self.jvm().check()
     }
 
     /// The thread counters now; `None` for a JVM that does not print them (JDK 8 to 10).
     pub(super) fn counters(&self) -> Result<Option<Counters>, Error> {
-        let text = match self.jvm.command("Thread.print -e", READS_WITHIN) {
-            Ok(text) => text,
-            // JDK 8: "Unknown argument '-e' in diagnostic command."
-            Err(Error::Refused { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let threads = thread_allocation::parse(&text);
-        let started = self.numbers().0.get("java.threads.started").copied();
-        let last = threads.last_key_value().map_or(0, |(number, _)| *number);
-        let highest = self.highest.fetch_max(last, Ordering::Relaxed).max(last);
-        Ok((!threads.is_empty()).then_some(Counters {
-            threads,
-            started,
-            highest,
-        }))
+        self.counters.read()
+    }
+
+    /// The same once the threads of the last connections have ended.
+    pub(super) fn at_rest(&self) -> Result<Option<Counters>, Error> {
+        self.counters.at_rest()
     }
 
     /// Forces a collection, from which on the growth of the heap is what is allocated.
     pub(super) fn empty(&self) -> Result<Emptied, NotFilled> {
-        let said = self.jvm.command("GC.run", COLLECTS_WITHIN)?;
+        let said = self.jvm().command("GC.run", COLLECTS_WITHIN)?;
         if said.contains("disabled") {
             let why = "the JVM refuses to collect on demand (-XX:+DisableExplicitGC of JDK 8); start it without that option";
             return Err(NotFilled::Never(why.to_owned()));
@@ -304,16 +263,27 @@ impl Meter {
             let why = "Epsilon never collects, so unused buffers are unknown";
             return Err(NotFilled::Never(why.to_owned()));
         }
-        Ok(Emptied {
-            used: self.used()?,
-            numbers: self.numbers(),
-        })
+        // Any moment after the collection will do as the beginning.
+        for _ in 0..TRIES {
+            match at_one_moment(|| self.numbers(), || self.used()) {
+                Err(NotFilled::Collected) => {}
+                read => {
+                    let (used, numbers) = read?;
+                    let collections = self.logged();
+                    return Ok(Emptied {
+                        used,
+                        numbers,
+                        collections,
+                    });
+                }
+            }
+        }
+        Err(NotFilled::Collected)
     }
 
     /// What was allocated since `since`; ends the window with another forced collection, from which the next one begins.
     pub(super) fn filled(&self, since: &Emptied) -> Result<(Filled, Emptied), NotFilled> {
-        let used = self.used()?;
-        let before = self.numbers();
+        let (used, before) = at_one_moment(|| self.numbers(), || self.used())?;
         if before.0.is_empty() {
             let why =
                 "the JVM has no performance data (-XX:-UsePerfData), so unused buffers are unknown";
@@ -335,16 +305,72 @@ impl Meter {
         } else {
             self.less_unused(growth, account, used.region, &before)
         };
+        let logged = log::after(&since.collections)
+            .filter(|_| !next.collections.is_empty())
+            .map(|after| self.by_log(after, &next.collections, used.region, &before));
         let filled = Filled {
-            bytes: Estimate {
-                point: bytes.point.max(0.0),
-                low: bytes.low.max(0.0),
-                high: bytes.high.max(0.0),
-            },
+            bytes: not_negative(bytes),
             occupied,
             unused,
+            logged,
         };
         Ok((filled, next))
+    }
+
+    /// What the GC log says of the collections since the last forced one, and of that which was forced just now; nothing without a log.
+    fn logged(&self) -> Vec<Collection> {
+        let Some(Ok(log)) = &self.log else {
+            return Vec::new();
+        };
+        log.since().unwrap_or_else(|why| {
+            let _ = self.unread.set(why);
+            Vec::new()
+        })
+    }
+
+    /// Whether the JVM writes a GC log, and if so, why it is of no use.
+    pub(super) fn log(&self) -> Option<Result<(), &str>> {
+        let why = match self.log.as_ref()? {
+            Err(why) => Some(why),
+            Ok(_) => self.unread.get(),
+        };
+        Some(why.map_or(Ok(()), |why| Err(why)))
+    }
+
+    /// What was allocated by the GC log.
+    fn by_log(
+        &self,
+        after: After,
+        collections: &[Collection],
+        region: Option<u64>,
+        before: &Numbers,
+    ) -> Estimate {
+        let growth = log::growth(after, collections);
+        let (unused, beside) = (growth.totals.unused as f64, growth.totals.beside as f64);
+        let bytes = if self.no_buffers {
+            growth.bytes
+        } else if self.collector == Some(Collector::Z) {
+            let (small, medium) = PAGES;
+            let begun = small * f64::from(self.cpus) + if beside > 0.0 { medium } else { 0.0 };
+            let (low, high) = (
+                (1.0 - PAGE_WASTE) * growth.bytes.low - begun - unused,
+                growth.bytes.high - unused,
+            );
+            Estimate {
+                point: f64::midpoint(low.max(0.0), high.max(0.0)),
+                low,
+                high,
+            }
+        } else {
+            let buffers = Buffers {
+                handed: None,
+                unused,
+                beside,
+            };
+            self.less_unused(growth.bytes, Some(buffers), region, before)
+                .0
+        };
+        not_negative(bytes)
     }
 
     /// The growth without what threads hold and have not used, and that.
@@ -400,7 +426,7 @@ impl Meter {
     }
 
     fn used(&self) -> Result<Used, NotFilled> {
-        let text = self.jvm.command("GC.heap_info", READS_WITHIN);
+        let text = self.jvm().command("GC.heap_info", READS_WITHIN);
         let text = match text {
             Err(Error::Refused { .. }) => {
                 let why = "this JDK has no GC.heap_info; use JDK 8u282 or later".to_owned();
@@ -433,90 +459,37 @@ impl Meter {
         now.or(self.max_heap.filter(|_| generation == 1))
     }
 
+    fn jvm(&self) -> &Jvm {
+        self.counters.jvm()
+    }
+
     fn numbers(&self) -> Numbers {
-        let proc = format!("/proc/{}", self.jvm.pid());
-        let bytes = target::performance_bytes(Path::new(&proc));
-        Numbers(
-            bytes
-                .and_then(|bytes| hsperfdata::numbers(&bytes))
-                .unwrap_or_default(),
-        )
+        Numbers(performance_numbers(self.jvm().pid()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
-    fn counters(started: Option<i64>, threads: &[(u64, u64, u64, &str)]) -> Counters {
-        let thread = |(number, allocated, unit, cpu): &(u64, u64, u64, &str)| {
-            let thread = Thread {
-                allocated: *allocated,
-                unit: *unit,
-                compiles: false,
-                cpu: (*cpu).to_owned(),
-            };
-            (*number, thread)
-        };
-        Counters {
-            threads: threads.iter().map(thread).collect(),
-            started,
-            highest: threads.iter().map(|thread| thread.0).max().unwrap_or(0),
-        }
-    }
-
     #[test]
-    fn rounded_numbers_give_an_interval_and_threads_that_did_not_run_give_none() {
-        const M: u64 = 1 << 20;
-        let before = counters(Some(2), &[(1, 100, 1, "1ms"), (2, 200 * M, M, "9ms")]);
-        let after = counters(
-            Some(3),
-            &[
-                (1, 300, 1, "2ms"),
-                (2, 200 * M, M, "9ms"),
-                (3, 50, 1, "1ms"),
-            ],
-        );
-        let counted = before.until(&after);
-        assert_eq!(counted.bytes, Estimate::exact(250.0));
-        assert_eq!(counted.lost_threads, 0);
-        let after = counters(Some(2), &[(1, 100, 1, "1ms"), (2, 203 * M, M, "10ms")]);
-        let bytes = before.until(&after).bytes;
-        assert!((bytes.point - 3.0 * M as f64).abs() < 1.0, "{bytes:?}");
-        // The truth may be anywhere between 2 and 4 MiB.
-        assert!(
-            bytes.low <= 2.01 * M as f64 && bytes.high >= 3.99 * M as f64,
-            "{bytes:?}"
-        );
-        // Among many threads most errors cancel.
-        let many = |of: u64| -> Counters {
-            let threads: Vec<_> = (0..400)
-                .map(|n| (n, of * M, M, if of > 1 { "2" } else { "1" }))
-                .collect();
-            counters(Some(400), &threads)
+    fn a_collection_between_two_readings_is_noticed() {
+        let collections = Cell::new(1);
+        let numbers = || {
+            let name = "sun.gc.collector.0.invocations".to_owned();
+            Numbers(BTreeMap::from([(name, collections.get())]))
         };
-        let bytes = many(1).until(&many(11)).bytes;
-        let width = (bytes.high - bytes.low) / bytes.point;
-        assert!(width < 0.02, "{width}");
-    }
-
-    #[test]
-    fn threads_that_ended_are_counted_also_those_that_were_never_seen() {
-        let before = counters(Some(10), &[(1, 0, 1, ""), (9, 0, 1, "")]);
-        let after = counters(Some(17), &[(1, 0, 1, ""), (20, 5, 1, "")]);
-        // Thread 9, and six of the seven that were started.
-        assert_eq!(before.until(&after).lost_threads, 7);
-        // Without performance data by their numbers: 10 to 19.
-        let (before, after) = (
-            Counters {
-                started: None,
-                ..before
-            },
-            Counters {
-                started: None,
-                ..after
-            },
-        );
-        assert_eq!(before.until(&after).lost_threads, 11);
+        let used = |of: &str| heap_info::parse(of).unwrap();
+        let text = "def new generation   total 9216K, used 100K [0x1, 0x2, 0x3)";
+        let read = at_one_moment(numbers, || Ok(used(text)));
+        let (_, read) = read.unwrap();
+        assert_eq!(read.collections(), 1);
+        let read = at_one_moment(numbers, || {
+            collections.set(2);
+            Ok(used(text))
+        });
+        assert!(matches!(read, Err(NotFilled::Collected)), "{read:?}");
     }
 }

@@ -1,11 +1,12 @@
 //! Measures from outside how many bytes of heap one HTTP request costs; the application stays as it is.
 //!
-//! Requests run in blocks until a block no longer costs less than the one before (the JIT removes allocations for minutes); the last three
-//! blocks are the answer. Then three windows follow, each between two forced collections: one without load, one with a request per
-//! connection, one with as many requests as fit into Eden. In them both methods of [`meter`] measure the same requests. The first
-//! two are what is not a request's own: background, and connections. Where the methods differ by more than their errors there is no answer.
+//! Requests run in blocks until three in a row cost the same (the JIT removes allocations for minutes, and a cache fills); these are the
+//! answer. Then three windows follow, each between two forced collections: one without load, one with a request per connection, one with
+//! as many requests as fit into Eden. In them both methods of [`meter`] measure the same requests. The first two are what is not a
+//! request's own: background, and connections. Where the methods differ by more than their errors there is no answer.
 
 mod arithmetic;
+mod log;
 mod meter;
 mod verdict;
 mod windows;
@@ -23,9 +24,10 @@ use rungwise_load::values::{Rate, Time};
 use rungwise_model::Exit;
 use rungwise_model::capacity::Estimate;
 use rungwise_model::heap_per_request::{Block, HeapPerRequestReport, Method, Occupied, Requests};
+use rungwise_probes::jvm::Counted;
 
 use self::arithmetic::settled;
-use self::meter::{Counted, Filled, Meter, NotFilled};
+use self::meter::{Filled, Meter, NotFilled};
 use crate::documents::Document as _;
 use crate::problem::Problem;
 use crate::{Invocation, load};
@@ -42,7 +44,7 @@ const IDLE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_s
 /// Drives the service with blocks of requests, as `load http` does, and reads the allocation counters of the JVM before and after
 /// each (JDK 11 and later). A second method, heap in use between two forced collections, checks the result; --no-collect leaves it out,
 /// and a full collection is not forced on a service that others use. JDK 8 has the second method alone. Exit status: 0 done, 3 no answer
-/// (the methods differ, blocks still fall, threads end with their counts, too many requests fail), 4 no such JVM, attach
+/// (the methods differ, blocks still differ, threads end with their counts, too many requests fail), 4 no such JVM, attach
 /// disabled, or no reply.
 #[derive(Debug, clap::Args)]
 pub struct Request {
@@ -79,7 +81,7 @@ pub struct Request {
     /// Requests of a block.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: u64,
-    /// Most blocks; a JVM whose blocks still fall then gives no settled answer.
+    /// Most blocks; a JVM whose blocks still differ then gives no settled answer.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(3..=1000))]
     pub blocks: u64,
     /// Force no collections: only the thread counters measure, and nothing checks them.
@@ -93,9 +95,9 @@ pub struct Request {
 /// Drives the service and measures the JVM.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<HeapPerRequestReport> {
     let started = clock::utc_now();
-    let meter = Meter::open(request.pid).map_err(attach)?;
-    let parameters = request.parameters()?;
     let interrupt = invocation.interrupt()?;
+    let meter = Meter::open(request.pid, &interrupt).map_err(attach)?;
+    let parameters = request.parameters()?;
     let (load, target) = load::prepare(&parameters)?;
     let mut session = Session {
         request,
@@ -172,7 +174,11 @@ impl Request {
 
 /// The exit code of a JVM that does not answer.
 fn attach(error: AttachError) -> anyhow::Error {
-    Problem::with(Exit::Precondition, error)
+    let exit = match error {
+        AttachError::Interrupted { .. } => Exit::Interrupted,
+        _ => Exit::Precondition,
+    };
+    Problem::with(exit, error)
 }
 
 /// What a load of so many requests did.
@@ -261,7 +267,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Blocks of requests until they no longer fall, measured by the thread counters.
+    /// Blocks of requests until they no longer differ, measured by the thread counters.
     fn counted_blocks(&mut self, found: &mut Found) -> anyhow::Result<()> {
         let (mut young, mut lost) = (Vec::new(), Vec::new());
         for number in 1..=self.request.blocks {
@@ -319,7 +325,7 @@ impl Session<'_> {
         if collects {
             (self.say)("checking by heap in use, between forced collections");
         }
-        // JDK 8: blocks of this method, until they no longer fall.
+        // JDK 8: blocks of this method, until they no longer differ.
         let blocks = if has_counters { 1 } else { self.request.blocks };
         let (mut windows, mut why_none) = (None, None);
         let mut number = 0;

@@ -8,6 +8,8 @@ use super::meter::Collector;
 use super::windows::PARTS;
 use super::{Found, Session, Window, Windows};
 
+/// Of heap figures where threads ended.
+const MOST: &str = "buffers of threads that ended are counted whole: at most this much";
 /// Width of an interval, as a share of its middle, beyond which bounds are no answer.
 const WIDE: f64 = 0.1;
 /// An interval of so many bytes is narrow, however small its middle: an object header or a few.
@@ -75,9 +77,7 @@ impl Session<'_> {
         }
         let because = match (why_none, heap) {
             (None, None) if self.request.no_collect => Some("--no-collect".to_owned()),
-            (None, Some(_)) if lost > 0 => Some(
-                "buffers of threads that ended are counted whole: at most this much".to_owned(),
-            ),
+            (None, Some(_)) if lost > 0 => Some(MOST.to_owned()),
             (None, Some((figure, ..))) if has_counters && is_wide(figure) => Some(
                 "a coarse check: few requests fit before a collection, for the steps in which this collector fills the heap".to_owned(),
             ),
@@ -88,6 +88,24 @@ impl Session<'_> {
             bytes_per_request: heap.map(|(figure, ..)| figure),
             because,
         });
+        if let Some(usable) = self.meter.log().filter(|_| main.filled.is_some()) {
+            let logged = by(&|window| window.filled?.logged).filter(|_| usable.is_ok());
+            let because = match (usable, logged) {
+                (Err(why), _) => Some(why.to_owned()),
+                (Ok(()), Some(_)) if lost > 0 => Some(MOST.to_owned()),
+                (Ok(()), Some((figure, ..))) if is_wide(figure) => Some(
+                    "a coarse check: the log has whole MiB and few collections, and requests fill little between them"
+                        .to_owned(),
+                ),
+                (Ok(()), Some(_)) => None,
+                (Ok(()), None) => Some("the GC log lacks the heap of the forced collections".to_owned()),
+            };
+            found.methods.push(Method {
+                kind: MethodKind::GcLog,
+                bytes_per_request: logged.map(|(figure, ..)| figure),
+                because,
+            });
+        }
         if let Some(filled) = main.filled {
             let answer = heap
                 .map(|it| it.0.point)
@@ -130,6 +148,12 @@ impl Session<'_> {
         let counters = of(MethodKind::ThreadCounters);
         let heap = of(MethodKind::HeapUsed);
         let is_lower = counters.is_some_and(|it| it.1);
+        let logged = of(MethodKind::GcLog);
+        let apart = disagreement(&[
+            ("thread counters", counters),
+            ("heap in use", heap),
+            ("GC log", logged),
+        ]);
         let (answer, because) = match (counters, heap) {
             (Some((least, _)), Some((most, _))) if is_lower => {
                 // With no buffers, heap used is exact and not only the most.
@@ -147,14 +171,7 @@ impl Session<'_> {
                 );
                 (None, Some(why))
             }
-            (Some((by_threads, _)), Some((by_heap, _))) if !agree(by_threads, by_heap) => {
-                let why = format!(
-                    "the methods differ by more than their errors: {:.0} to {:.0} bytes by thread counters, {:.0} to {:.0} by heap in use; \
-                     other traffic or background work that comes and goes may be the cause: repeat on a quiet service",
-                    by_threads.low, by_threads.high, by_heap.low, by_heap.high
-                );
-                (None, Some(why))
-            }
+            _ if apart.is_some() => (None, apart),
             // What ended in the blocks is missing there, and nothing ended in the window.
             (Some((by_threads, _)), _) if found.lost_threads > 0 => (Some(by_threads), None),
             (Some((by_threads, _)), _) => {
@@ -186,9 +203,14 @@ impl Session<'_> {
         });
         found.because = because.or(wide).or_else(|| {
             (!found.steady && answer.is_some()).then(|| {
+                let rises = arithmetic::rises(&found.blocks);
+                let (changes, cause) = if rises {
+                    ("rises", "something in the service still grows, such as a cache")
+                } else {
+                    ("falls", "the JIT compiler has not settled")
+                };
                 format!(
-                    "it still falls after {blocks} blocks: the JIT compiler has not settled; run the service under load for longer, or \
-                     allow more --blocks"
+                    "it still {changes} after {blocks} blocks: {cause}; run the service under load for longer, or allow more --blocks"
                 )
             })
         });
@@ -283,8 +305,57 @@ fn bounds(least: Estimate, most: Estimate) -> (Option<Estimate>, Option<String>)
     ((!is_wide).then_some(answer), why)
 }
 
+/// Which two of the methods contradict each other.
+fn disagreement(methods: &[(&str, Option<(Estimate, bool)>)]) -> Option<String> {
+    let figures = methods
+        .iter()
+        .filter_map(|(name, found)| Some((name, found.as_ref()?.0)));
+    let figures: Vec<_> = figures.collect();
+    let pairs = figures
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| figures[at + 1..].iter().map(move |other| (one, other)));
+    let mut apart = pairs.filter(|(one, other)| !agree(one.1, other.1));
+    let ((name, one), (other_name, other)) = apart.next()?;
+    Some(format!(
+        "the methods differ by more than their errors: {:.0} to {:.0} bytes by {name}, {:.0} to {:.0} by {other_name}; other traffic or \
+         background work that comes and goes may be the cause: repeat on a quiet service",
+        one.low, one.high, other.low, other.high
+    ))
+}
+
 /// The intervals meet, or miss each other by less than both methods are disturbed by being read.
 fn agree(a: Estimate, b: Estimate) -> bool {
     let room = AGREE * a.point.max(b.point);
     a.low <= b.high + room && b.low <= a.high + room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_two_methods_that_miss_each_other_are_named() {
+        let about = |point: f64| {
+            let estimate = Estimate {
+                point,
+                low: point - 1.0,
+                high: point + 1.0,
+            };
+            Some((estimate, false))
+        };
+        let three = |counters, heap, log| {
+            let methods = [("counters", counters), ("heap", heap), ("log", log)];
+            disagreement(&methods)
+        };
+        assert_eq!(three(about(1000.0), about(1005.0), about(1009.0)), None);
+        assert_eq!(three(about(1000.0), None, None), None);
+        let why = three(about(1000.0), about(1010.0), about(1030.0)).unwrap();
+        assert!(
+            why.contains("999 to 1001 bytes by counters, 1029 to 1031 by log"),
+            "{why}"
+        );
+        let why = three(None, about(1000.0), about(1030.0)).unwrap();
+        assert!(why.contains("by heap, 1029"), "{why}");
+    }
 }

@@ -12,8 +12,9 @@ use rungwise_load::parameters::Length;
 use rungwise_model::Exit;
 use rungwise_model::heap_per_request::{Block, Requests};
 use rungwise_model::load::Second;
+use rungwise_probes::jvm::Counted;
 
-use super::meter::{Counted, Counters, Emptied, Meter, NotFilled};
+use super::meter::{Emptied, Meter, NotFilled};
 use super::{Sent, Session, Window, Windows, attach};
 use crate::load;
 use crate::problem::Problem;
@@ -24,37 +25,17 @@ const MOST_FAILED: f64 = 0.01;
 const LEAST_PER_CONNECTION: u64 = 2;
 /// Parts of the wait without load, whose differences show how far background varies.
 pub(super) const PARTS: u32 = 4;
-/// How long threads of the last connections may take to end.
-const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// Between two looks at them.
+/// Between two looks at the JVM, and at whether the user asked to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Session<'_> {
     /// A load of so many requests between two prints of the thread counters.
     pub(super) fn counted(&mut self, count: u64) -> anyhow::Result<(Sent, Option<Counted>)> {
-        let before = self.at_rest()?;
+        let before = self.meter.at_rest().map_err(attach)?;
         let (sent, after) = self.send(count, Duration::ZERO, Meter::counters)?;
         let after = after.map_err(attach)?;
         let counted = before.zip(after);
         Ok((sent, counted.map(|(before, after)| before.until(&after))))
-    }
-
-    /// The thread counters, once the threads of the last connections have ended: some servers have one for each.
-    fn at_rest(&self) -> anyhow::Result<Option<Counters>> {
-        let began = clock::now();
-        let mut last = self.meter.counters().map_err(attach)?;
-        while began.elapsed() < ENDS_WITHIN && last.is_some() {
-            std::thread::sleep(LOOK_EVERY);
-            let next = self.meter.counters().map_err(attach)?;
-            let same = last
-                .zip(next.as_ref())
-                .is_some_and(|(last, next)| last.has_threads_of(next));
-            last = next;
-            if same {
-                break;
-            }
-        }
-        Ok(last)
     }
 
     /// Sends so many requests and waits for their replies, or waits without load where there are none. `at_end` reads the JVM
@@ -221,7 +202,7 @@ impl Session<'_> {
     /// How far background varies from one part of a wait without load to another.
     fn noise(&mut self, wait: Duration) -> anyhow::Result<Option<f64>> {
         let mut parts = Vec::new();
-        let mut last = self.at_rest()?;
+        let mut last = self.meter.at_rest().map_err(attach)?;
         for _ in 0..PARTS {
             let (_, next) = self.send(0, wait / PARTS, Meter::counters)?;
             let next = next.map_err(attach)?;
@@ -242,7 +223,7 @@ impl Session<'_> {
         emptied: Option<Emptied>,
         collects: bool,
     ) -> anyhow::Result<Result<(Window, Option<Emptied>), NotFilled>> {
-        let before = self.at_rest()?;
+        let before = self.meter.at_rest().map_err(attach)?;
         let emptied = match emptied {
             None if collects => match self.meter.empty() {
                 Ok(emptied) => Some(emptied),

@@ -1,7 +1,10 @@
-//! Where GC logs and thread dumps are read from: files, packed or not, members of archives, folders, standard input.
+//! Where logs, dumps, recordings and profiles are read from: files, packed or not, members of archives, folders, standard input.
 //!
 //! How something is packed is seen by its first bytes, never by its name. Text is given in pieces; a packed file that is
 //! cut or damaged gives what there is, and says what became of the rest.
+
+mod utf16;
+mod zip;
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -10,16 +13,16 @@ use anyhow::Context as _;
 use flate2::bufread::MultiGzDecoder;
 use rungwise_host::files;
 
-use super::utf16::{self, Utf16};
-use super::zip::{self, Member};
+use utf16::Utf16;
+use zip::Member;
 
 /// Bytes that are read at once.
 const PIECE: usize = 256 * 1024;
 
 /// A file, or a part of one.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) name: String,
+pub(crate) struct Part {
+    pub(crate) name: String,
     place: Place,
 }
 
@@ -31,14 +34,14 @@ enum Place {
 }
 
 /// The text of a part.
-pub(super) struct Text {
+pub(crate) struct Text {
     reader: Box<dyn Read>,
     /// `gzip`, `zip`, `UTF-16`.
-    pub(super) packed: Option<&'static str>,
+    pub(crate) packed: Option<&'static str>,
 }
 
 /// A line of a file that is of another type, as a message quotes it.
-pub(super) fn quoted(line: &str) -> String {
+pub(crate) fn quoted(line: &str) -> String {
     /// As much of a line as a message quotes.
     const SHOWN: usize = 80;
     /// Of text in an unknown encoding some characters are lost; of other data most are.
@@ -56,7 +59,7 @@ pub(super) fn quoted(line: &str) -> String {
 
 /// What a name on the command line stands for: `-` for standard input, a folder for the files in it, an archive for its
 /// members, and a file for itself.
-pub(super) fn parts(name: &Path) -> anyhow::Result<Vec<Part>> {
+pub(crate) fn parts(name: &Path) -> anyhow::Result<Vec<Part>> {
     let shown = name.display().to_string();
     if shown == "-" {
         return Ok(vec![Part {
@@ -105,7 +108,7 @@ fn starts(path: &Path, magic: &[u8]) -> anyhow::Result<bool> {
 
 impl Part {
     /// It can be read twice.
-    pub(super) fn rests(&self) -> bool {
+    pub(crate) fn rests(&self) -> bool {
         match &self.place {
             Place::Stdin => false,
             Place::File(path) | Place::Archive(path, _) => files::leads_to_plain(path),
@@ -113,7 +116,7 @@ impl Part {
     }
 
     /// Opens it from its beginning.
-    pub(super) fn open(&self) -> anyhow::Result<Text> {
+    pub(crate) fn open(&self) -> anyhow::Result<Text> {
         match &self.place {
             Place::Stdin => unpacked(Box::new(BufReader::with_capacity(
                 PIECE,
@@ -142,7 +145,7 @@ const OTHERS: [(&[u8], &str); 4] = [
 ];
 
 /// Whether these first bytes are those of something packed.
-pub(super) fn is_packed(first: &[u8]) -> bool {
+pub(crate) fn is_packed(first: &[u8]) -> bool {
     first.starts_with(GZIP)
         || utf16::order(first).is_some()
         || OTHERS.iter().any(|(magic, _)| first.starts_with(magic))
@@ -202,7 +205,7 @@ impl Read for Broken {
 impl Text {
     /// Gives the text in pieces until `each` says that it is enough. Gives why the rest of a packed file cannot be read; a
     /// failed read of the file itself is an error.
-    pub(super) fn each(
+    pub(crate) fn each(
         &mut self,
         mut each: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<Option<String>> {
