@@ -11,9 +11,11 @@
 mod aa;
 mod bare;
 mod check;
+mod counters;
 mod cpu;
 mod depth1;
 mod dns;
+mod dumps;
 mod gclog;
 mod gcpeers;
 mod gcstream;
@@ -32,7 +34,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|dumps|counters|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   http     rungwise load http and wrk against the same nginx
@@ -44,7 +46,9 @@ const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gc
   gcpeers  jvm gc against GCViewer and GCToolkit, which Maven fetches; needs no root
   gcstream memory and speed over 5 GB of log, its page, --follow on a quiet log; needs no root
   threads  the thread dump parser against grep; needs neither root nor a build of rungwise
-  all      all ten benches
+  dumps    a JVM under load with thread dumps and without, in pairs; needs a JDK, and no root
+  counters the Spring Boot service of a lab with its thread counters read each second and without, in pairs; needs a JDK and Maven, and no root
+  all      all twelve benches
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
@@ -94,9 +98,11 @@ fn run() -> Result<()> {
     if args.what == "threads" {
         return write(args.output.as_deref(), &threads::speed(args.rounds)?);
     }
-    if let "gcpeers" | "gcstream" = &*args.what {
+    if let "gcpeers" | "gcstream" | "dumps" | "counters" = &*args.what {
         let tool = tool(args.binary)?;
         let page = match &*args.what {
+            "counters" => counters::cost(&tool, args.rounds, args.window)?,
+            "dumps" => dumps::cost(&tool, args.rounds, args.window)?,
             "gcpeers" => gcpeers::compare(&tool, args.rounds)?,
             _ => gcstream::cost(&tool, args.rounds, args.window)?,
         };
@@ -114,7 +120,7 @@ fn run() -> Result<()> {
     if wanted("depth1") {
         needed.push(("sockperf", "sockperf"));
     }
-    if wanted("gcpeers") {
+    if wanted("gcpeers") || wanted("counters") {
         needed.extend([("mvn", "maven"), ("javac", "default-jdk-headless")]);
     }
     machine::install(&needed)?;
@@ -150,6 +156,12 @@ fn run() -> Result<()> {
     }
     if wanted("threads") {
         page += &threads::speed(args.rounds)?;
+    }
+    if wanted("dumps") {
+        page += &dumps::cost(&tool, args.rounds, args.window)?;
+    }
+    if wanted("counters") {
+        page += &counters::cost(&tool, args.rounds, args.window)?;
     }
     write(args.output.as_deref(), &page)
 }
@@ -190,8 +202,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
                 .with_context(|| format!("{word} needs a value\n{USAGE}"))
         };
         match word.as_str() {
-            "dns" | "http" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "gcpeers" | "gcstream"
-            | "threads" | "all" => args.what = word,
+            "dns" | "http" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "gcpeers"
+            | "gcstream" | "threads" | "dumps" | "counters" | "all" => args.what = word,
             "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
             "--seconds" => {
                 args.window =

@@ -53,6 +53,8 @@ fn judged(evidence: &Evidence) {
     let resources = rungwise_rules::resources(evidence);
     let report = CheckReport {
         place: None,
+        jvm: None,
+        files: Vec::new(),
         readings: Default::default(),
         envelope: Envelope {
             schema: 1,

@@ -8,7 +8,7 @@ use rungwise_formats::{
     cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, heap_info, hsperfdata,
     interrupts, kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, percentiles, postgres,
     pressure, queue_counter, schedstat, smbios, snmp, softirqs, softnet, stat, syscall, task,
-    thread_allocation, tracepoint,
+    thread_allocation, tlab_totals, tracepoint, vm_log,
 };
 
 /// A module, and what is done with a text.
@@ -142,6 +142,9 @@ pub(crate) static PARSERS: &[Parser] = &[
     ("thread_allocation", |text| {
         black_box(thread_allocation::parse(text));
     }),
+    ("tlab_totals", |text| {
+        black_box(tlab_totals::parse(text));
+    }),
     ("tracepoint", |text| {
         let Some(format) = tracepoint::Format::parse(text) else {
             return;
@@ -149,6 +152,12 @@ pub(crate) static PARSERS: &[Parser] = &[
         black_box(format.names("reason"));
         if let Some(field) = format.field("reason") {
             black_box(field.value(text.as_bytes()));
+        }
+    }),
+    ("vm_log", |text| {
+        for output in vm_log::outputs(text) {
+            black_box(output.has(&["gc", "tlab"], "debug"));
+            black_box(output.is_at(text));
         }
     }),
 ];

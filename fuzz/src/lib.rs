@@ -13,19 +13,24 @@ mod book;
 mod gc_log;
 mod hosts;
 mod kernel_texts;
+mod profile;
+mod recording;
 mod stored;
 mod thread_dump;
 
 pub use gc_log::{gc_log, gc_log_once};
 pub use hosts::{bundle, casebook};
 pub use kernel_texts::kernel_texts;
+pub use profile::profile;
+pub use recording::recording;
 pub use stored::stored;
 pub use thread_dump::thread_dump;
 
 use rungwise_experiment::scenario::Scenario;
 use rungwise_knobs::journal;
 use rungwise_load::dns;
-use rungwise_load::http::lists::{Target, har, jsonl};
+use rungwise_load::http::lists::{Entry, Target, har, jmx, jsonl};
+use rungwise_load::http::script::Step;
 use rungwise_load::http::response::{Progress, Response};
 use rungwise_serve::http::{Event, Facts, LONGEST_HEAD, Request};
 
@@ -102,7 +107,58 @@ pub fn http_lists(bytes: &[u8]) {
         assert!(listed.reasons().len() <= listed.skipped.len());
         listed.entries
     });
-    for entry in written.iter().chain(recorded.iter().flatten()) {
+    fit_requests(written.iter().chain(recorded.iter().flatten()));
+}
+
+/// A test plan of JMeter: what is read can stand in a request, and every user's way leads through requests that there are.
+pub fn http_plan(bytes: &[u8]) {
+    let read = |file: &str| match file.len() % 3 {
+        0 => Err("there is none".to_owned()),
+        _ => Ok(b"a,b\n1,2\n".to_vec()),
+    };
+    let properties = [("users".to_owned(), "3".to_owned())];
+    let target = Target {
+        origin: "http://192.0.2.1:8080",
+        host: Some("shop.example"),
+    };
+    for target in [None, Some(target)] {
+        let Ok(plan) = jmx::parse(&jmx::Source {
+            file: "fuzz.jmx",
+            bytes,
+            properties: &properties,
+            target,
+            expects: false,
+            read: &read,
+        }) else {
+            return;
+        };
+        assert!(plan.listed.reasons().len() <= plan.listed.skipped.len());
+        fit_requests(plan.listed.entries.iter());
+        for group in &plan.groups {
+            let mut sends = false;
+            for (at, step) in group.steps.iter().enumerate() {
+                match step {
+                    Step::Send(message) => {
+                        assert!(*message < plan.listed.entries.len());
+                        sends = true;
+                    }
+                    // Back for another pass, or ahead: a way without a request would have no end.
+                    Step::Again { to, .. } => {
+                        let body = &group.steps[*to..at];
+                        assert!(body.iter().any(|step| matches!(step, Step::Send(_))));
+                    }
+                    Step::Once { to, .. } => assert!(*to > at && *to <= group.steps.len()),
+                    Step::Row(row) => assert!(row.table < plan.data.len()),
+                    Step::Wait(_) | Step::Forget => {}
+                }
+            }
+            assert!(sends && group.users > 0, "{group:?}");
+        }
+    }
+}
+
+fn fit_requests<'e>(entries: impl Iterator<Item = &'e Entry>) {
+    for entry in entries {
         let is_path = entry.path.bytes().all(|byte| byte.is_ascii_graphic());
         assert!(entry.path.starts_with('/') && is_path, "{entry:?}");
         assert!(!entry.method.is_empty(), "{entry:?}");
@@ -321,6 +377,11 @@ mod tests {
     }
 
     #[test]
+    fn plans_near_the_seeds_are_read_without_a_panic() {
+        shake(super::http_plan, &["seeds/http_plan"]);
+    }
+
+    #[test]
     fn requests_near_the_seeds_read_the_same_in_any_pieces() {
         shake(super::http_request, &["seeds/http_request"]);
     }
@@ -365,6 +426,16 @@ mod tests {
     #[test]
     fn gc_logs_and_what_is_near_them_are_read_in_time_and_without_a_panic() {
         shake_often(gc_log_in_time, &["../crates/gclog/corpus"], 8);
+    }
+
+    #[test]
+    fn profiles_near_the_seeds_are_read_without_a_panic() {
+        shake_often(super::profile, &["seeds/profile", "../crates/stacks/corpus"], SHAKES);
+    }
+
+    #[test]
+    fn recordings_near_the_seed_are_read_without_a_panic() {
+        shake_often(super::recording, &["seeds/recording"], 4 * SHAKES);
     }
 
     #[test]

@@ -127,12 +127,20 @@ fn schemas(binary: &Binary, pages: &mut BTreeMap<String, String>) -> Result<()> 
                 .to_value(),
         ),
         (
+            "jvm-jfr",
+            schemars::schema_for!(rungwise_model::jfr::JfrReport).to_value(),
+        ),
+        (
             "jvm-threads",
             schemars::schema_for!(rungwise_model::threads::ThreadsReport).to_value(),
         ),
         (
             "jvm-flags",
             schemars::schema_for!(rungwise_model::jvm_flags::JvmFlagsReport).to_value(),
+        ),
+        (
+            "profile",
+            schemars::schema_for!(rungwise_model::profile::ProfileReport).to_value(),
         ),
         ("tune", required::<rungwise_model::tune::TuneReport>()),
     ];

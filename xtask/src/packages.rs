@@ -92,6 +92,12 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "maven",
+        program: "mvn",
+        reason: "builds the Spring Boot service of the heap lab",
+        unpacked: None,
+    },
+    Package {
         name: "memcached",
         program: "memcached",
         reason: "a service that `cargo xtask faults` plants faults in",
@@ -119,6 +125,12 @@ pub const PACKAGES: &[Package] = &[
         name: "openjdk-17-jdk-headless",
         program: "javac",
         reason: "compiles the service whose GC logs are compared with its JVM's own counts",
+        unpacked: None,
+    },
+    Package {
+        name: "openssl",
+        program: "openssl",
+        reason: "writes keys of clients in each form",
         unpacked: None,
     },
     Package {

@@ -1,5 +1,8 @@
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -25,6 +28,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.regex.Pattern;
+import org.postgresql.PlantedDriver;
 
 /**
  * Plants one problem of threads in a JVM, by name: {@code java Plant NAME [threads=N] [hold=MS] [seed=S]}.
@@ -438,6 +442,41 @@ public class Plant {
         }
     }
 
+    /** One thread at a time asks a slow database, under a lock that the others want. */
+    static void poolDatabase() throws Exception {
+        int threads = option("threads", 40);
+        ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+        start("database", () -> {
+            Socket client = server.accept();
+            while (client.getInputStream().read() >= 0) {
+                sleep(option("hold", 200));
+                client.getOutputStream().write(1);
+            }
+        });
+        Orders orders = new Orders(new PlantedDriver(server.getLocalPort()));
+        for (int i = 0; i < threads; i++) {
+            start("http-exec-" + i, () -> {
+                while (true) {
+                    orders.find();
+                    DONE.incrementAndGet();
+                }
+            });
+        }
+        until("http-exec-", threads - 1, Thread.State.BLOCKED);
+    }
+
+    static class Orders {
+        private final PlantedDriver driver;
+
+        Orders(PlantedDriver driver) {
+            this.driver = driver;
+        }
+
+        synchronized void find() throws Exception {
+            driver.query();
+        }
+    }
+
     // ---- CPU ---------------------------------------------------------------------------------------------------------------
 
     /** Two threads that each give way to the other, for ever. */
@@ -461,7 +500,8 @@ public class Plant {
     }
 
     static void regex() throws Exception {
-        Pattern pattern = Pattern.compile("(x+x+)+y");
+        // Since JDK 9 groups that failed at a place are remembered, except in a pattern that refers back to one.
+        Pattern pattern = Pattern.compile("(x+x+)+y\\1");
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < option("length", 34); i++) {
             text.append('x');
@@ -627,6 +667,7 @@ public class Plant {
         PROBLEMS.put("deadlock-mixed", Plant::deadlockMixed);
         PROBLEMS.put("class-init", Plant::classInit);
         PROBLEMS.put("appender", Plant::appender);
+        PROBLEMS.put("pool-database", Plant::poolDatabase);
         PROBLEMS.put("livelock", Plant::livelock);
         PROBLEMS.put("regex", Plant::regex);
         PROBLEMS.put("hashmap-loop", Plant::hashmapLoop);

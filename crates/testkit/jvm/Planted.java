@@ -10,15 +10,24 @@ import java.nio.ByteBuffer;
  * A web server whose requests allocate what their path says: /heap/N an array of N bytes, /direct/N a buffer outside the heap, /fail
  * nothing and an error. All else of a request is made once per connection. The array is made by the thread of the connection ("stay"),
  * by a new thread that ends with the request ("end"), or by a new virtual thread ("virtual"). "busy" allocates 1 MB each 10 ms besides.
+ * Started with an address and a port it listens there until it is killed, and allocates for each request another array of the length
+ * that may follow.
  */
 public class Planted {
     static volatile Object sink;
+    static int extra = -1;
     static final byte[] OK = bytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     static final byte[] FAILED = bytes("HTTP/1.1 500 Failed\r\nContent-Length: 2\r\n\r\nno");
 
     public static void main(String[] words) throws Exception {
         String how = words[0];
-        ServerSocket listener = new ServerSocket(0, 1024, InetAddress.getLoopbackAddress());
+        boolean placed = words.length > 1;
+        int port = placed ? Integer.parseInt(words[1].substring(words[1].lastIndexOf(':') + 1)) : 0;
+        InetAddress address = placed
+            ? InetAddress.getByName(words[1].substring(0, words[1].lastIndexOf(':')))
+            : InetAddress.getLoopbackAddress();
+        extra = words.length > 2 ? Integer.parseInt(words[2]) : -1;
+        ServerSocket listener = new ServerSocket(port, 1024, address);
         if (how.equals("busy")) {
             start(() -> {
                 while (true) {
@@ -34,7 +43,11 @@ public class Planted {
             }
         });
         System.out.println(listener.getLocalPort());
-        while (System.in.read() >= 0) { }
+        while (placed || System.in.read() >= 0) {
+            if (placed) {
+                Thread.sleep(1000);
+            }
+        }
         System.exit(0);
     }
 
@@ -82,6 +95,9 @@ public class Planted {
             if (kind == 'f') {
                 out.write(FAILED);
             } else {
+                if (extra >= 0) {
+                    sink = new byte[extra];
+                }
                 if (kind == 'd') {
                     ByteBuffer.allocateDirect(bytes);
                 } else if (how.equals("end")) {

@@ -1,8 +1,8 @@
 //! Certificates of a CA that exists for one test.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
 
 /// A CA that nobody trusts unless told to.
@@ -55,13 +55,38 @@ impl Authority {
         })
     }
 
+    /// A client's certificate, for a key of its own or this one (PKCS #8, PEM).
+    pub fn issue_client(&self, key: Option<&str>) -> Issued {
+        let key = match key {
+            Some(pem) => KeyPair::from_pem(pem).expect("a key of a test is one"),
+            None => KeyPair::generate().expect("ring makes keys"),
+        };
+        self.signed_for(&key, &[], |params| {
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+            // With the name of its issuer it would look as if it had issued itself.
+            params.distinguished_name = DistinguishedName::new();
+            params
+                .distinguished_name
+                .push(DnType::CommonName, "a client");
+        })
+    }
+
     fn signed(&self, hosts: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Issued {
+        let key = KeyPair::generate().expect("ring makes keys");
+        self.signed_for(&key, hosts, change)
+    }
+
+    fn signed_for(
+        &self,
+        key: &KeyPair,
+        hosts: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Issued {
         let hosts: Vec<String> = hosts.iter().copied().map(str::to_owned).collect();
         let mut params = CertificateParams::new(hosts).expect("hosts of a test are valid");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         change(&mut params);
-        let key = KeyPair::generate().expect("ring makes keys");
-        let certificate = params.signed_by(&key, &self.0);
+        let certificate = params.signed_by(key, &self.0);
         Issued {
             certificate: certificate.expect("the parameters fit each other").pem(),
             key: key.serialize_pem(),

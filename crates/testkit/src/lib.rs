@@ -2,7 +2,7 @@
 //!
 //! An invented machine with everything the knobs touch, a record of the real machine's settings to
 //! prove "exactly as before", a way to kill a program at its nth system call, and namespaces with one
-//! planted fault each, or none. A rule of audit, certificates, a GC log that does not end, casebooks, and a loud word for what is skipped.
+//! planted fault each, or none. A rule of audit, certificates, a GC log that does not end, an invented recording, casebooks, and a loud word for what is skipped.
 
 mod audit;
 pub mod casebook;
@@ -11,6 +11,7 @@ mod clock;
 mod endless;
 pub mod faults;
 mod invented;
+mod invented_recording;
 mod killed;
 mod limit;
 mod pair;
@@ -24,10 +25,11 @@ pub use certificates::{Authority, Issued};
 pub use clock::WallClock;
 pub use endless::EndlessLog;
 pub use invented::{BOOT_ID, DEVICE, QUEUES, invented};
+pub use invented_recording::InventedRecording;
 pub use killed::{Killed, Traced};
 pub use limit::TimeLimit;
 pub use pair::Pair;
-pub use planted_jvm::{How, PlantedJvm, program};
+pub use planted_jvm::{How, PlantedJvm, compile_planted, program};
 pub use record::{Record, differences, record};
 pub use skipped::skipped;
 pub use unit::UnitGroup;

@@ -44,6 +44,22 @@ pub fn program(name: &str) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
+/// Compiles the server into a folder.
+///
+/// # Panics
+///
+/// `javac` is not in PATH.
+pub fn compile_planted(folder: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/Planted.java");
+    let compiled = Command::new("javac")
+        .args(["--release", "8", "-nowarn", "-d"])
+        .args([folder, &source])
+        .output()
+        .expect("javac is in PATH; cargo xtask test installs one");
+    let said = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{said}");
+}
+
 impl PlantedJvm {
     /// Compiles the server and starts it under `java` with these options, as `user` where one is given.
     ///
@@ -69,14 +85,7 @@ impl PlantedJvm {
         user: Option<u32>,
     ) -> Self {
         let folder = tempfile::tempdir_in(place).expect("a scratch folder");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/Planted.java");
-        let compiled = Command::new("javac")
-            .args(["--release", "8", "-nowarn", "-d"])
-            .args([folder.path(), &source])
-            .output()
-            .expect("javac is in PATH; cargo xtask test installs one");
-        let said = String::from_utf8_lossy(&compiled.stderr);
-        assert!(compiled.status.success(), "{said}");
+        compile_planted(folder.path());
         let mut command = Command::new(java);
         command
             .args(options)

@@ -142,7 +142,9 @@ impl Jvms {
             }
             let mut command = Command::new(&javac);
             command
-                .args(["-nowarn", "--release", release, "-cp"])
+                .args(["-nowarn", "--release", release, "-sourcepath"])
+                .arg(self.tree.join(PROGRAMS))
+                .arg("-cp")
                 .arg(&classes);
             let output = command.arg("-d").arg(&classes).arg(&source).output()?;
             // An older javac does not know virtual threads; their trials are void then.

@@ -162,8 +162,15 @@ fn every_knob_that_a_rule_asks_for_exists() {
     none_of(&offenders, "knobs that rules ask for");
 }
 
-/// Keys from load reports, GC logs and thread dumps, which no probe of a host can yield.
-const OUTSIDE: &[&str] = &["client.", "gc.", "jvm.", "latency.", "threads."];
+/// Keys from load reports, GC logs, thread dumps and recordings, which no probe of a host can yield.
+const OUTSIDE: &[&str] = &[
+    "client.",
+    "gc.",
+    "jvm.",
+    "latency.",
+    "recording.",
+    "threads.",
+];
 
 #[test]
 fn every_key_that_a_rule_reads_is_yielded_by_a_probe() {

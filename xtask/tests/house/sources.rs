@@ -95,6 +95,14 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ("crates/host/src/clock.rs", "stamps for people, as text"),
     ("crates/host/src/files.rs", "when a file was changed"),
     (
+        "crates/jfr/src/summary/mod.rs",
+        "stamps of a recording, as text",
+    ),
+    (
+        "crates/load/src/clock.rs",
+        "the placeholder ${time} of a request",
+    ),
+    (
         "crates/serve/examples/sntp.rs",
         "the time is what it serves",
     ),
