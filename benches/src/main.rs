@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|dumps|counters|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|dumps|counters|all] [--rounds N] [--seconds N] [--repeats N] [--foreign N,N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   http     rungwise load http and wrk against the same nginx
@@ -53,6 +53,7 @@ const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gc
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
   --repeats N   repeats of the A/A ladder (20)
+  --foreign N,N shares of a CPU, in percent, that a program uses beside the A/A ladders (none)
   --binary FILE use this rungwise instead of a release build of the checkout
   -o FILE       write the tables to FILE instead of standard output";
 
@@ -62,6 +63,7 @@ struct Args {
     rounds: usize,
     window: Duration,
     repeats: usize,
+    foreign: Vec<u32>,
     binary: Option<PathBuf>,
     output: Option<PathBuf>,
 }
@@ -140,7 +142,7 @@ fn run() -> Result<()> {
         page += &ladder::measure(&tool, args.rounds, args.window)?;
     }
     if wanted("aa") {
-        page += &aa::count(&tool, args.repeats)?;
+        page += &aa::count(&tool, args.repeats, &args.foreign)?;
     }
     if wanted("check") {
         page += &check::cost(&tool, args.rounds)?;
@@ -192,6 +194,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
         rounds: 5,
         window: Duration::from_secs(5),
         repeats: 20,
+        foreign: Vec::new(),
         binary: None,
         output: None,
     };
@@ -210,6 +213,12 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
                     Duration::from_secs(value()?.parse().context("--seconds takes a number")?);
             }
             "--repeats" => args.repeats = value()?.parse().context("--repeats takes a number")?,
+            "--foreign" => {
+                args.foreign = (value()?.split(','))
+                    .map(|share| share.parse().ok().filter(|share| (1..=100).contains(share)))
+                    .collect::<Option<_>>()
+                    .context("--foreign takes percentages from 1 to 100, separated by commas")?;
+            }
             "--binary" => args.binary = Some(value()?.into()),
             "-o" => args.output = Some(value()?.into()),
             _ => bail!("unknown argument {word}\n{USAGE}"),

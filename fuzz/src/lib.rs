@@ -12,6 +12,7 @@
 mod book;
 mod gc_log;
 mod hosts;
+mod http2;
 mod kernel_texts;
 mod profile;
 mod recording;
@@ -20,6 +21,7 @@ mod thread_dump;
 
 pub use gc_log::{gc_log, gc_log_once};
 pub use hosts::{bundle, casebook};
+pub use http2::http2;
 pub use kernel_texts::kernel_texts;
 pub use profile::profile;
 pub use recording::recording;
@@ -369,6 +371,11 @@ mod tests {
     #[test]
     fn responses_near_the_seeds_read_the_same_in_any_pieces() {
         shake(super::http_response, &["seeds/http_response"]);
+    }
+
+    #[test]
+    fn frames_near_the_seeds_read_the_same_in_any_pieces() {
+        shake(super::http2, &["seeds/http2"]);
     }
 
     #[test]

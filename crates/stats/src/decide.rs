@@ -5,10 +5,14 @@
 //! in the Design and Analysis of Clinical Trials", Biometrika 64 (1977), for why each decision point spends alpha).
 //! It is the bluntest split and the only one that assumes nothing about how decision points depend on each other;
 //! a false gain uses only one of the two sides, so the bound is loose by at least a factor of two.
+//! A comparison that the pairs still allowed will hardly decide ends early as inconclusive (futility), which takes
+//! nothing from the bound.
 //! One primary metric decides; the CPU cost per transaction beside it may veto: where rate and cost
 //! exclude zero in contradicting directions something else than the change was measured.
 
-use crate::interval::{FEWEST, Interval, centre_interval};
+use std::fmt::Write as _;
+
+use crate::interval::{FEWEST, Interval, Outlook, centre_interval, outlook};
 use crate::ratio;
 
 /// What a decision must satisfy.
@@ -32,11 +36,29 @@ impl Rules {
         self.looks.iter().any(|look| *look as usize == pairs)
     }
 
+    fn last_look(&self) -> usize {
+        self.looks.iter().max().map_or(0, |look| *look as usize)
+    }
+
     fn is_last_look(&self, pairs: usize) -> bool {
-        self.looks
-            .iter()
-            .max()
-            .is_none_or(|look| pairs >= *look as usize)
+        pairs >= self.last_look()
+    }
+
+    /// This decision point did not decide, and the last one is very unlikely to.
+    fn is_futile(&self, log_ratios: &[f64]) -> bool {
+        if !self.is_look(log_ratios.len()) {
+            return false;
+        }
+        let alpha = self.alpha_per_look();
+        let now = centre_interval(log_ratios, alpha);
+        let later = outlook(log_ratios, alpha, self.last_look());
+        now.zip(later)
+            .is_some_and(|(now, Outlook { reach, drift })| {
+                let smallest = ratio::from_change(self.min_effect);
+                let may_be_same = reach + (now.point.abs() - drift).max(0.0) < smallest;
+                let may_exclude_zero = now.point.abs() + drift > reach;
+                !may_be_same && !may_exclude_zero
+            })
     }
 
     /// The first decision point after `pairs`.
@@ -98,7 +120,7 @@ pub fn judge(
     let alpha = rules.alpha_per_look();
     let primary = centre_interval(primary_log_ratios, alpha);
     let cost = centre_interval(cost_log_ratios, alpha);
-    let (call, reason) = call(
+    let (mut call, mut reason) = call(
         rules,
         direction,
         primary_log_ratios.len(),
@@ -106,6 +128,11 @@ pub fn judge(
         cost,
         "",
     );
+    if call == Call::MorePairs && rules.is_futile(primary_log_ratios) {
+        call = Call::Inconclusive;
+        let last = rules.last_look();
+        let _ = write!(reason, "; {last} pairs would hardly decide it either");
+    }
     Conclusion {
         call,
         primary,
@@ -326,14 +353,34 @@ mod tests {
 
     #[test]
     fn undecided_asks_for_pairs_until_the_last_look() {
-        let wide = |pairs| {
+        let wide = |factor: f64, pairs| {
             around(0.0, pairs)
                 .into_iter()
-                .map(|x| 20.0 * x)
+                .map(|x| factor * x)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(call_of(&wide(8), &[]), Call::MorePairs);
-        assert_eq!(call_of(&wide(16), &[]), Call::Inconclusive);
+        assert_eq!(call_of(&wide(6.0, 8), &[]), Call::MorePairs);
+        assert_eq!(call_of(&wide(20.0, 16), &[]), Call::Inconclusive);
+    }
+
+    #[test]
+    fn what_the_last_pairs_would_hardly_decide_ends_early() {
+        let rules = Rules {
+            looks: vec![8, 10],
+            ..rules()
+        };
+        let wide: Vec<f64> = around(0.0, 8).into_iter().map(|x| 20.0 * x).collect();
+        let ended = judge(&rules, Direction::HigherIsBetter, &wide, &[]);
+        assert_eq!(ended.call, Call::Inconclusive);
+        assert!(
+            ended
+                .reason
+                .ends_with("; 10 pairs would hardly decide it either"),
+            "{}",
+            ended.reason
+        );
+        let near = judge(&rules, Direction::HigherIsBetter, &around(0.003, 8), &[]);
+        assert_ne!(near.call, Call::Inconclusive, "{}", near.reason);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rungwise_host::hotspot::{Error, Jvm};
 use rungwise_host::signals::Interrupt;
-use rungwise_testkit::{How, PlantedJvm, program, skipped};
+use rungwise_testkit::{How, PlantedJvm, own_tmp, program, skipped};
 
 use crate::root_or_skip;
 
@@ -87,7 +87,8 @@ fn a_jvm_in_namespaces_of_its_own_is_found_by_its_own_number() {
     let folder = tempfile::tempdir().unwrap();
     let wrapper = folder.path().join("java");
     let text = format!(
-        "#!/bin/sh\nexec unshare --pid --mount --fork --kill-child sh -c 'mount -t tmpfs none /tmp && mount -t proc none /proc && cd / && exec \"$@\"' sh {} \"$@\"\n",
+        "#!/bin/sh\nexec unshare --pid --mount --fork --kill-child sh -c \"{} && mount -t proc none /proc && cd / && exec \\\"\\$@\\\"\" sh {} \"$@\"\n",
+        own_tmp(),
         java.display()
     );
     std::fs::write(&wrapper, text).unwrap();
@@ -96,7 +97,7 @@ fn a_jvm_in_namespaces_of_its_own_is_found_by_its_own_number() {
         .arg(&wrapper)
         .status()
         .unwrap();
-    // Classes outside of /tmp, which is another one inside.
+    // Classes that are there inside too.
     let planted = PlantedJvm::start_in(
         Path::new(env!("CARGO_TARGET_TMPDIR")),
         &wrapper,

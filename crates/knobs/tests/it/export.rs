@@ -7,7 +7,7 @@ use std::process::Command;
 use rungwise_knobs::export::{Export, Form, export};
 use rungwise_knobs::{Edit, Place, Plan, Settable};
 
-use crate::memory::Machines;
+use crate::memory::{Machines, an_example};
 use crate::plans::WISHES;
 
 /// A bit of everything, as a person would keep it after a ladder.
@@ -95,13 +95,7 @@ fn nothing_is_left_out_in_silence() {
         .filter(|knob| knob.settable != Settable::Yes)
     {
         for manual in knob.by_hand {
-            let wish = manual
-                .wish
-                .replace("CPUS", "2-3")
-                .replace("NUMBER", "4")
-                .replace("SIZE", "512m")
-                .replace("FLAGS", "-XX:+CMSScavengeBeforeRemark")
-                .replace("PATH", "/srv/dump");
+            let wish = an_example(manual.wish);
             let plan = machines.plan_host(knob.id, &wish);
             for form in Form::ALL {
                 let export = export(form, std::slice::from_ref(&plan)).unwrap();

@@ -145,3 +145,18 @@ pub(crate) fn keeper(disk: &Disk) -> Keeper<MemoryLog> {
     };
     Keeper::begin(log, PathBuf::from("journal"), header()).unwrap()
 }
+
+/// The wish that a person fulfils, with an example for what it leaves open.
+pub(crate) fn an_example(wish: &str) -> String {
+    match wish {
+        "CPUS" => "2-3,8",
+        "NUMBER" => "4",
+        "SIZE" => "512m",
+        "FLAGS" => "-XX:+CMSScavengeBeforeRemark",
+        "without FLAGS" => "without -Xmn300m -XX:NewRatio=3",
+        "PATH" => "/srv/dump",
+        "JAVA" => "/opt/jdk/bin/java",
+        wish => wish,
+    }
+    .to_owned()
+}

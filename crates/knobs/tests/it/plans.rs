@@ -6,7 +6,7 @@ use rungwise_knobs::{Context, KNOBS, Scope, Settable};
 use rungwise_model::kernel::{Answer, Channels, NetDevice, Question, Ring};
 
 use crate::machine::{PID, everything, thread};
-use crate::memory::{Machines, keeper, server, subject};
+use crate::memory::{Machines, an_example, keeper, server, subject};
 
 /// A wish per knob that changes something on the invented machine.
 pub(crate) const WISHES: &[(&str, &str)] = &[
@@ -292,16 +292,8 @@ fn every_wish_that_a_person_fulfils_can_be_planned() {
     for knob in KNOBS.iter().filter(|knob| knob.settable != Settable::Yes) {
         assert!(!knob.by_hand.is_empty(), "{} says nothing to do", knob.id);
         for manual in knob.by_hand {
-            let wish = match manual.wish {
-                "CPUS" => "2-3,8",
-                "NUMBER" => "4",
-                "SIZE" => "512m",
-                "FLAGS" => "-XX:+CMSScavengeBeforeRemark",
-                "without FLAGS" => "without -Xmn300m -XX:NewRatio=3",
-                "PATH" => "/srv/dump",
-                wish => wish,
-            };
-            let plan = machines.plan_host(knob.id, wish);
+            let wish = an_example(manual.wish);
+            let plan = machines.plan_host(knob.id, &wish);
             assert!(plan.by_hand().count() > 0, "{}", knob.id);
             for blank in [
                 "CPUS", "NUMBER", "SIZE", "FLAGS", "PATH ", "EACH", "INDEX", "COUNT",

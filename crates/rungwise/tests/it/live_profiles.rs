@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rungwise_model::profile::{Event, FrameKind, ProfileReport, Unit};
-use rungwise_testkit::{TimeLimit, program, skipped};
+use rungwise_testkit::{TimeLimit, own_tmp, program, skipped};
 use serde_json::Value;
 
 use crate::plants::compile;
@@ -556,7 +556,8 @@ fn a_jvm_in_namespaces_of_its_own_is_named_as_one_outside() {
     };
     // It has pid 1 in there, and a /tmp that is not this one.
     let script = format!(
-        "mount -t tmpfs none /tmp && exec {} -XX:+PreserveFramePointer -Xmx64m -cp \"$0\" Split",
+        "{} && exec {} -XX:+PreserveFramePointer -Xmx64m -cp \"$0\" Split",
+        own_tmp(),
         path.display()
     );
     let javac = program("javac").expect("javac is in PATH; cargo xtask test installs one");

@@ -130,3 +130,62 @@ fn an_effect_of_the_published_size_is_found_as_often_as_promised() {
         );
     }
 }
+
+/// The same without an early end: the call, and the number of pairs that it took.
+fn climb_to_the_end(rules: &Rules, all: &[f64]) -> (Call, u32) {
+    let last = rules.looks.len() - 1;
+    let at = |look: &u32| {
+        let pairs = &all[..*look as usize];
+        judge(rules, Direction::HigherIsBetter, pairs, &[]).call
+    };
+    (rules.looks.iter().enumerate())
+        .map(|(i, look)| (i, at(look), *look))
+        .find(|(i, call, _)| *i == last || matches!(call, Call::Keep | Call::Revert | Call::Same))
+        .map(|(_, call, look)| (call, look))
+        .expect("the last look is there")
+}
+
+#[test]
+fn an_early_end_spares_pairs_and_hardly_a_decision() {
+    let rules = rules(ALPHA / COMPARISONS as f64);
+    println!(
+        "| noise of a pair | true effect | decided to the end | with early ends | pairs to the end | with early ends |"
+    );
+    for sd in [0.01, 0.02, 0.03, 0.05] {
+        for truth in [0.0_f64, 0.01, 0.02, 0.04, 0.08] {
+            let mut machine = Machine::new(13, Noise::Normal, sd, false);
+            let (mut patient, mut early, mut all_pairs, mut pairs) = (0, 0, 0, 0);
+            for _ in 0..RUNGS {
+                let sample = machine.pairs(truth.ln_1p(), 24);
+                let (call, used) = climb_to_the_end(&rules, &sample);
+                patient += usize::from(call != Call::Inconclusive);
+                all_pairs += used;
+                let (call, used) = (rules.looks.iter())
+                    .map(|look| {
+                        let pairs = &sample[..*look as usize];
+                        (
+                            judge(&rules, Direction::HigherIsBetter, pairs, &[]).call,
+                            *look,
+                        )
+                    })
+                    .find(|(call, _)| *call != Call::MorePairs)
+                    .expect("the last look never asks for more");
+                early += usize::from(call != Call::Inconclusive);
+                pairs += used;
+            }
+            println!(
+                "| {:.0} % | {:.0} % | {:.1} % | {:.1} % | {:.1} | {:.1} |",
+                100.0 * sd,
+                100.0 * truth,
+                100.0 * patient as f64 / RUNGS as f64,
+                100.0 * early as f64 / RUNGS as f64,
+                f64::from(all_pairs) / RUNGS as f64,
+                f64::from(pairs) / RUNGS as f64,
+            );
+            assert!(
+                patient - early <= RUNGS / 100,
+                "{sd} {truth}: {patient} {early}"
+            );
+        }
+    }
+}
