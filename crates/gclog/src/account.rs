@@ -60,7 +60,7 @@ pub(crate) enum Read {
     Unknown,
     /// It gave something.
     Understood,
-    /// The duration that it is there for cannot be read. What else it told stands.
+    /// The duration that it is there for cannot be read. What else it reported stands.
     Damaged,
 }
 

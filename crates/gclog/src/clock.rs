@@ -40,7 +40,7 @@ impl Alternation {
         let [low, high] = self.began_ns;
         if !falls(uptime_ns, last_ns) {
             if falls(uptime_ns, self.high_ns) {
-                // One that goes on from below to above is one JVM, which has told of the past.
+                // One that goes on from below to above is one JVM, which has written of the past.
                 if self.high_ns - uptime_ns < high.saturating_sub(low) / 2 {
                     self.falls = 0;
                 }

@@ -26,7 +26,7 @@ pub(crate) struct Context<'a> {
     /// Its writer, as it is shown.
     pub(crate) writer: &'a str,
     /// Its writer has events.
-    pub(crate) has_told: &'a mut bool,
+    pub(crate) has_events: &'a mut bool,
     pub(crate) teller: &'a mut Teller,
     pub(crate) sink: &'a mut dyn FnMut(&Names, Event<'_>),
 }
@@ -35,7 +35,7 @@ impl Context<'_> {
     /// Emits an event.
     pub(crate) fn tell(&mut self, event: Event<'_>) {
         self.turn();
-        *self.has_told = true;
+        *self.has_events = true;
         (self.sink)(self.names, event);
     }
 

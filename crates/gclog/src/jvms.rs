@@ -5,8 +5,8 @@
 //! a clock of its own. A line that tells less than those before it goes on with the last writer that it fits.
 //!
 //! Other programs write into such logs too, and each process of them is a writer. Memory is bounded by letting writers go: first
-//! those that told nothing of a JVM, then those that never came back after another's turn, then those that wrote longest ago. What
-//! they have left open is told then; if such a JVM comes back, its lines are left out and counted.
+//! those without an event, then those that never came back after another's turn, then those that wrote longest ago. What
+//! they have left open is reported then; if such a JVM comes back, its lines are left out and counted.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -57,13 +57,13 @@ pub(crate) struct Jvm {
     pub(crate) preunified: Preunified,
 }
 
-/// Who writes, as far as lines have told.
+/// Who writes, as far as lines show.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     /// Its place among all.
     pub(crate) place: usize,
-    /// It told something of a JVM.
-    pub(crate) has_told: bool,
+    /// It has events.
+    pub(crate) has_events: bool,
     /// As it is shown.
     pub(crate) name: String,
     around: Vec<u8>,
@@ -77,7 +77,7 @@ pub(crate) struct Writer {
 
 /// What a line tells of its writer; what it does not tell is empty.
 #[derive(Clone, Copy, Debug)]
-struct Told<'a> {
+struct Identity<'a> {
     /// What others have put around the line.
     around: &'a [u8],
     host: &'a [u8],
@@ -117,28 +117,28 @@ impl Jvms {
         found: Option<&(Decorations, &[u8])>,
         let_go: impl FnOnce(&mut Jvm),
     ) -> bool {
-        let mut told = Told {
+        let mut identity = Identity {
             around,
             host: b"",
             process: b"",
         };
         if let Some((decorations, message)) = found {
-            told.host = decorations.host(line);
+            identity.host = decorations.host(line);
             let number = decorations.number(line);
-            if decorations.numbers > 1 || self.is_process(told, number, decorations, message) {
-                told.process = number;
+            if decorations.numbers > 1 || self.is_process(identity, number, decorations, message) {
+                identity.process = number;
             }
         }
-        if self.all[self.now].writer.fits(told) {
+        if self.all[self.now].writer.fits(identity) {
             return true;
         }
         let last = self.all[self.now].writer.around.clone();
         if around.is_empty() {
-            told.around = &last;
+            identity.around = &last;
         }
         self.turns += 1;
         self.all[self.now].writer.heard = self.turns;
-        let Some(place) = self.place(told, let_go) else {
+        let Some(place) = self.place(identity, let_go) else {
             return false;
         };
         let is_another = self.now != place;
@@ -146,23 +146,23 @@ impl Jvms {
         let writer = &mut self.all[self.now].writer;
         writer.came_back |= is_another && writer.heard > 0;
         writer.heard = self.turns;
-        writer.learn(told);
+        writer.learn(identity);
         true
     }
 
     /// The place of a writer: its own, that of one who may be the same, or a new one. None for one that was let go.
-    fn place(&mut self, told: Told<'_>, let_go: impl FnOnce(&mut Jvm)) -> Option<usize> {
+    fn place(&mut self, identity: Identity<'_>, let_go: impl FnOnce(&mut Jvm)) -> Option<usize> {
         let latest = |is_it: &dyn Fn(&Writer) -> bool| {
             let writers = self.all.iter().map(|jvm| &jvm.writer);
             let writers = writers.filter(|writer| is_it(writer));
             writers.max_by_key(|writer| writer.heard).map(|it| it.place)
         };
-        let known =
-            latest(&|writer| writer.fits(told)).or_else(|| latest(&|writer| writer.may_be(told)));
+        let known = latest(&|writer| writer.fits(identity))
+            .or_else(|| latest(&|writer| writer.may_be(identity)));
         if known.is_some() {
             return known;
         }
-        if self.gone.contains(&told.hash()) {
+        if self.gone.contains(&identity.hash()) {
             return None;
         }
         let place = if self.all.len() < MOST {
@@ -172,13 +172,13 @@ impl Jvms {
             let writers = self.all.iter().map(|jvm| &jvm.writer);
             let others = writers.filter(|writer| writer.place != self.now);
             let gone =
-                others.min_by_key(|writer| (writer.has_told, writer.came_back, writer.heard))?;
+                others.min_by_key(|writer| (writer.has_events, writer.came_back, writer.heard))?;
             let place = gone.place;
-            if gone.has_told {
+            if gone.has_events {
                 if self.gone.len() >= MOST_GONE {
                     self.gone.clear();
                 }
-                self.gone.insert(gone.told().hash());
+                self.gone.insert(gone.identity().hash());
             }
             let_go(&mut self.all[place]);
             self.all[place] = Jvm::default();
@@ -192,7 +192,7 @@ impl Jvms {
     /// there it tells nothing.
     fn is_process(
         &mut self,
-        told: Told<'_>,
+        identity: Identity<'_>,
         number: &[u8],
         decorations: &Decorations,
         message: &[u8],
@@ -200,7 +200,7 @@ impl Jvms {
         /// A JVM that starts prints its first lines long before.
         const STARTED_NS: u64 = 10_000_000_000;
         let Jvm { writer, clock, .. } = &mut self.all[self.now];
-        let names = [told.around, told.host, &writer.around, &writer.host];
+        let names = [identity.around, identity.host, &writer.around, &writer.host];
         if number.is_empty() || names.iter().any(|name| !name.is_empty()) {
             return false;
         }
@@ -209,7 +209,7 @@ impl Jvms {
         });
         let is_one = self.numbers.are_processes(number, message, goes_back);
         if is_one && writer.process.is_empty() {
-            writer.learn(Told {
+            writer.learn(Identity {
                 around: b"",
                 host: b"",
                 process: &self.numbers.last,
@@ -220,9 +220,9 @@ impl Jvms {
 }
 
 impl Writer {
-    fn told(&self) -> Told<'_> {
+    fn identity(&self) -> Identity<'_> {
         let [around, host, process] = self.parts();
-        Told {
+        Identity {
             around,
             host,
             process,
@@ -234,22 +234,22 @@ impl Writer {
     }
 
     /// All that the line tells is known of it.
-    fn fits(&self, told: Told<'_>) -> bool {
-        let mut parts = self.parts().into_iter().zip(told.parts());
-        parts.all(|(known, told)| told.is_empty() || known == told)
+    fn fits(&self, identity: Identity<'_>) -> bool {
+        let mut parts = self.parts().into_iter().zip(identity.parts());
+        parts.all(|(known, seen)| seen.is_empty() || known == seen)
     }
 
     /// Nothing that the line tells is known otherwise.
-    fn may_be(&self, told: Told<'_>) -> bool {
-        let mut parts = self.parts().into_iter().zip(told.parts());
-        parts.all(|(known, told)| known.is_empty() || told.is_empty() || known == told)
+    fn may_be(&self, identity: Identity<'_>) -> bool {
+        let mut parts = self.parts().into_iter().zip(identity.parts());
+        parts.all(|(known, seen)| known.is_empty() || seen.is_empty() || known == seen)
     }
 
-    fn learn(&mut self, told: Told<'_>) {
+    fn learn(&mut self, identity: Identity<'_>) {
         let parts = [&mut self.around, &mut self.host, &mut self.process];
-        for (known, told) in parts.into_iter().zip(told.parts()) {
+        for (known, seen) in parts.into_iter().zip(identity.parts()) {
             if known.is_empty() {
-                known.extend_from_slice(told);
+                known.extend_from_slice(seen);
             }
         }
         let [around, host, process] = self.parts().map(String::from_utf8_lossy);
@@ -262,7 +262,7 @@ impl Writer {
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> Identity<'a> {
     fn parts(self) -> [&'a [u8]; 3] {
         [self.around, self.host, self.process]
     }
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_end_is_shown_cut_and_still_told_from_others() {
+    fn a_name_without_end_is_shown_cut_and_still_distinguished_from_others() {
         let mut jvms = Jvms::default();
         for (last, place) in [("a", 0), ("b", 1), ("a", 0)] {
             let name = "x".repeat(20_000) + last;
@@ -449,7 +449,7 @@ mod tests {
             let is_read = jvms.hear(name.as_bytes(), b"", None, |jvm| {
                 gone.replace(jvm.writer.name.clone());
             });
-            jvms.now().writer.has_told |= tells;
+            jvms.now().writer.has_events |= tells;
             is_read.then_some(jvms.last().writer.place)
         };
         // What is not named yet is the first that is.

@@ -9,7 +9,7 @@ pub(crate) const MILLISECONDS: u32 = 6;
 /// Microseconds.
 pub(crate) const MICROSECONDS: u32 = 3;
 
-/// No pause, phase or cycle lasts longer: ten years. A number above it is damage, and sums of such could not be told.
+/// No pause, phase or cycle lasts longer: ten years. A number above it is damage, and sums of such would overflow.
 pub(crate) const LONGEST_NS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
 /// Powers of ten.

@@ -70,7 +70,7 @@ impl Parser {
             preunified.forget();
             unified.forget();
             *context.clock = Clock::default();
-            if is_now || *context.has_told {
+            if is_now || *context.has_events {
                 context.tell(Event::Restart);
             }
         });
@@ -94,7 +94,7 @@ impl Parser {
         // The last one of all may be the first to tell that there are others.
         jvms.each(|jvm, _| {
             let (_, _, mut context) = jvm.parts(&mut names, &mut teller, line, sink);
-            if context.teller.turns && *context.has_told {
+            if context.teller.turns && *context.has_events {
                 context.turn();
             }
         });
@@ -117,7 +117,7 @@ impl Parser {
         let jvms = self.inner.jvms.all();
         let several = jvms
             .iter()
-            .filter(|jvm| jvm.writer.has_told || jvm.waiting().is_some())
+            .filter(|jvm| jvm.writer.has_events || jvm.waiting().is_some())
             .count()
             > 1;
         jvms.iter().filter_map(move |jvm| {
@@ -224,7 +224,7 @@ impl Inner {
         if !(around.is_empty() && names_nobody) {
             let is_read = jvms.hear(around, text, found.as_ref(), |jvm| {
                 jvm.close(names, teller, *line, sink);
-                if jvm.writer.has_told {
+                if jvm.writer.has_events {
                     let (_, _, mut context) = jvm.parts(names, teller, *line, sink);
                     context.tell(Event::Restart);
                 }
@@ -314,14 +314,14 @@ impl Jvm {
             line,
             place: self.writer.place,
             writer: &self.writer.name,
-            has_told: &mut self.writer.has_told,
+            has_events: &mut self.writer.has_events,
             teller,
             sink,
         };
         (&mut self.unified, &mut self.preunified, context)
     }
 
-    /// What has ended and was not told yet.
+    /// What has ended and was not reported yet.
     fn waiting(&self) -> Option<Event<'_>> {
         let waiting = self.unified.waiting();
         waiting.or_else(|| self.preunified.waiting())
@@ -347,9 +347,9 @@ mod tests {
 
     #[test]
     fn whoever_knows_of_another_jvm_can_say_so() {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let mut sink = |_: &Names, event: Event<'_>| {
-            told.push(match event {
+            events.push(match event {
                 Event::Restart => None,
                 Event::Pause(pause) => Some(pause.line),
                 other => panic!("{other:?}"),
@@ -362,7 +362,7 @@ mod tests {
         parser.restart(&mut sink);
         parser.push(line, &mut sink);
         let account = parser.finish(&mut sink);
-        assert_eq!(told, [Some(1), None, Some(2)]);
+        assert_eq!(events, [Some(1), None, Some(2)]);
         assert_eq!(account.understood.lines, 2);
     }
 
@@ -380,15 +380,15 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_can_be_seen_before_it_is_told() {
+    fn what_has_ended_can_be_seen_before_it_is_reported() {
         let pause = "GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n";
         for log in [
             format!("[1.3s][info][gc] {pause}"),
             "1.235: [GC (Allocation Failure) 65536K->23552K(196608K), 0.0652530 secs]\n".to_owned(),
         ] {
-            let mut told = 0;
+            let mut pauses = 0;
             let mut sink = |_: &Names, event: Event<'_>| {
-                told += u32::from(matches!(event, Event::Pause(_)));
+                pauses += u32::from(matches!(event, Event::Pause(_)));
             };
             let mut parser = Parser::new();
             parser.push(log.as_bytes(), &mut sink);
@@ -398,12 +398,12 @@ mod tests {
             assert_eq!(waiting.duration_ns, Some(65_253_000));
             parser.push(b"[2.0s][info][gc] GC(1) Concurrent Mark Cycle\n", &mut sink);
             parser.finish(&mut sink);
-            assert_eq!(told, 1);
+            assert_eq!(pauses, 1);
         }
     }
 
     #[test]
-    fn two_jvms_that_write_by_turns_are_told_from_one_that_starts_anew() {
+    fn two_jvms_that_write_by_turns_are_distinguished_from_one_that_starts_anew() {
         let by_turns = |uptimes: &[u64]| {
             let mut parser = Parser::new();
             for at in uptimes {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_is_sure_where_blocks_agree_and_untold_where_there_are_few() {
+    fn a_mean_is_sure_where_blocks_agree_and_unknown_where_there_are_few() {
         let ratio = |collections: u32| {
             let mut blocks = Blocks::default();
             (0..collections).for_each(|number| blocks.add(collection(number)));

@@ -5,7 +5,9 @@ use rungwise_model::capacity::{Estimate, Figure, Layout, Quantity, WhatIf};
 use rungwise_model::gc::LiveSet;
 
 use super::watch::Seen;
-use super::{Change, Error, MODEL, Prediction, next_full, next_old, old_interval_worth, untold};
+use super::{
+    Change, Error, MODEL, Prediction, next_full, next_old, old_interval_worth, unknown_figure,
+};
 use crate::event::Collector;
 
 /// Cycles below which nothing is said of their intervals.
@@ -90,7 +92,7 @@ impl Cycles {
         })
     }
 
-    /// What the log has of the figures that are told.
+    /// What the log has of the figures that are predicted.
     fn now(&self, seen: &Seen) -> Vec<Figure> {
         let interval = Figure {
             quantity: Quantity::OldIntervalS,
@@ -105,7 +107,7 @@ impl Cycles {
 
     fn pauses(&self, share: Option<f64>) -> Figure {
         let name = self.name;
-        untold(
+        unknown_figure(
             Quantity::PauseShare,
             share,
             format!("pauses of {name} depend neither on the heap size nor on the live set"),

@@ -6,7 +6,9 @@ use rungwise_model::gc::LiveSet;
 
 use super::generations::median_pause;
 use super::watch::Seen;
-use super::{Change, Error, MODEL, Prediction, next, next_full, next_old, next_young, untold};
+use super::{
+    Change, Error, MODEL, Prediction, next, next_full, next_old, next_young, unknown_figure,
+};
 use crate::summary::collector_word;
 
 /// What would tell the rest.
@@ -87,15 +89,15 @@ pub(super) fn predict(
 /// Of a time from one young collection to the next.
 fn figures(interval: Estimate) -> Vec<Figure> {
     use Quantity as Q;
-    let told = |quantity, estimate| Figure {
+    let figure = |quantity, estimate| Figure {
         quantity,
         measured: None,
         estimate,
         because: None,
     };
     let mut figures = vec![
-        told(Q::YoungIntervalS, Some(interval)),
-        told(Q::YoungPerMin, Estimate::exact(60.0).over(interval)),
+        figure(Q::YoungIntervalS, Some(interval)),
+        figure(Q::YoungPerMin, Estimate::exact(60.0).over(interval)),
     ];
     let rest = [
         Q::YoungPauseMs,
@@ -107,7 +109,7 @@ fn figures(interval: Estimate) -> Vec<Figure> {
     ];
     figures.extend(rest.map(|quantity| {
         let why = format!("unknown: it depends on object lifetimes, which the log lacks; {LOG}");
-        untold(quantity, None, why)
+        unknown_figure(quantity, None, why)
     }));
     figures
 }

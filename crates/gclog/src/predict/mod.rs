@@ -270,7 +270,7 @@ fn size(bytes: f64) -> String {
 }
 
 /// A figure that is unknown.
-fn untold(quantity: Quantity, measured: Option<f64>, why: impl Into<String>) -> Figure {
+fn unknown_figure(quantity: Quantity, measured: Option<f64>, why: impl Into<String>) -> Figure {
     Figure {
         quantity,
         measured,

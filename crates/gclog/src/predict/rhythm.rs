@@ -1,4 +1,4 @@
-//! When the next event of a kind comes, told by the times of those before it.
+//! When the next event of a kind comes, estimated from the times of those before it.
 //!
 //! Intervals drift: sizes are moved, load changes over the day. So each is held against the mean of those just before it, and
 //! what is kept is by how much it was longer or shorter. Of `n` such values that come in any order the next one exceeds the
@@ -14,7 +14,7 @@ use rungwise_stats::interval::student_t;
 use crate::summary::clock::seconds;
 
 /// Intervals that say how far events are apart just now. Of 4, 8 and 16 the one with which most intervals of the corpus lay
-/// where they were told.
+/// where they were predicted.
 const LATELY: usize = 4;
 /// Newest intervals that are held against those before them.
 const KEPT: usize = 200;

@@ -216,10 +216,10 @@ mod tests {
                 (weights[0] * (1.0 - (-rate * age).exp()) / rate + weights[1] * age.min(fixed) + weights[2] * age) / sum
             };
             let survival = curve(step, steps, alive);
-            let told = survival.between(from, from + length);
+            let estimate = survival.between(from, from + length);
             let truth = alive(from + length) - alive(from);
-            prop_assert!(told.low <= truth + 1e-9 && truth <= told.high + 1e-9, "{:?} {}", told, truth);
-            prop_assert!(told.low <= told.point + 1e-9 && told.point <= told.high + 1e-9, "{:?}", told);
+            prop_assert!(estimate.low <= truth + 1e-9 && truth <= estimate.high + 1e-9, "{:?} {}", estimate, truth);
+            prop_assert!(estimate.low <= estimate.point + 1e-9 && estimate.point <= estimate.high + 1e-9, "{:?}", estimate);
         }
     }
 }

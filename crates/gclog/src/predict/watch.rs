@@ -135,9 +135,9 @@ pub(super) struct Ages {
     pub(super) first: Range,
     /// By age: bytes of a table, and what was left of them a collection later: in the next table or promoted.
     pub(super) lived: Vec<(f64, f64)>,
-    /// The last table, and the threshold told with it.
+    /// The last table, and the threshold printed with it.
     before: Vec<u64>,
-    told: Option<u32>,
+    last_threshold: Option<u32>,
     pub(super) threshold: Distribution,
     pub(super) max: Option<u64>,
     pub(super) desired: Range,
@@ -149,7 +149,7 @@ pub(super) struct Ages {
 }
 
 impl Ages {
-    /// With G1, whose `region` has so many bytes, the threshold told is that of this collection, from the last table
+    /// With G1, whose `region` has so many bytes, the threshold printed is that of this collection, from the last table
     /// (`g1Policy.cpp`, `update_survivors_policy`); with others that of the next one.
     fn pause(&mut self, pause: &Pause, promoted: Option<u64>, region: Option<u64>) {
         if pause.kind == Kind::Full {
@@ -159,13 +159,13 @@ impl Ages {
         let Some(ages) = &pause.ages else { return };
         let bytes = &ages.bytes[..ages.bytes.len().min(AGES)];
         let before = std::mem::replace(&mut self.before, bytes.to_vec());
-        let last = std::mem::replace(&mut self.told, ages.threshold);
+        let last = std::mem::replace(&mut self.last_threshold, ages.threshold);
         let threshold = if region.is_some() {
             ages.threshold
         } else {
             last
         };
-        // Older ones are promoted together with those of the threshold's age, and are not to be told apart.
+        // Older ones are promoted together with those of the threshold's age, and cannot be distinguished.
         let oldest = threshold.map_or(0, |threshold| threshold as usize);
         let together = before.len() > oldest;
         let known = oldest - usize::from(together && oldest > 0);
@@ -228,7 +228,7 @@ pub(super) struct Old {
 }
 
 impl Old {
-    /// One begins, with so much in use; where that is not told, the most since the last one began stands for it.
+    /// One begins, with so much in use; where that is unknown, the most since the last one began stands for it.
     fn start(&mut self, used: Option<f64>, at: Option<i64>) {
         self.rhythm.see(at);
         if let (Some(last), Some(at)) = (self.last_start, at)
@@ -560,7 +560,7 @@ impl Seen {
         let (before, after) = (heap.before.map(|b| b as f64), heap.after.map(|b| b as f64));
         self.old.see(before);
         if concurrent.cycle && self.facts.collector == Some(Collector::Z) {
-            // Ends lie as far from each other as beginnings, where those are not told.
+            // Ends lie as far from each other as beginnings, where those are unknown.
             self.old.start(before, at);
         }
         self.old.see(after);

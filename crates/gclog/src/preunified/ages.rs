@@ -35,11 +35,11 @@ impl Preunified {
         cursor.skip_spaces();
         let bytes = cursor.integer()?;
         cursor.eat(b" bytes,").then_some(())?;
-        let told = self
+        let is_stored = self
             .open
             .last_mut()
             .is_some_and(|open| open.age(age, bytes));
-        Some(if told {
+        Some(if is_stored {
             Read::Understood
         } else {
             Read::Ignored

@@ -72,7 +72,7 @@ impl Preunified {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::event_lines::event_lines;
 
     #[test]
     fn a_phase_began_when_it_said_so() {
@@ -80,7 +80,7 @@ mod tests {
             2.760: [CMS-concurrent-mark: 0.753/0.754 secs] [Times: user=1.27 sys=0.12, real=0.76 secs]\n\
             3.000: [CMS-concurrent-sweep: 0.500/0.900 secs]\n";
         assert_eq!(
-            told(log)[1..],
+            event_lines(log)[1..],
             [
                 "CMS-concurrent-mark at 2000 ms, Some(754000000) ns",
                 "CMS-concurrent-sweep at 2100 ms, Some(900000000) ns",
@@ -92,7 +92,7 @@ mod tests {
     fn a_preclean_that_was_given_up_says_so_in_front_of_its_stamp() {
         let log = " CMS: abort preclean due to time 8.500: [CMS-concurrent-abortable-preclean: 5.197/5.210 secs]\n";
         assert_eq!(
-            told(log)[1],
+            event_lines(log)[1],
             "CMS-concurrent-abortable-preclean at 3290 ms, Some(5210000000) ns, aborted"
         );
     }
@@ -106,7 +106,7 @@ mod tests {
             Finished remaining root rescan work in 0th thread: 0.000 sec\n\
             0.756: [Preclean SoftReferences, 0.0000113 secs]0.756: [Preclean WeakReferences, 0.0000812 secs] (cardTable: 1 cards, re-scanned 100 cards, 1 iterations)\n \
             [4 iterations, 2 waits, 1227 cards)] 0.787: [CMS-concurrent-abortable-preclean: 0.004/0.030 secs] (CMS-concurrent-abortable-preclean yielded 0 times)\n";
-        assert_eq!(told(with), told(plain));
+        assert_eq!(event_lines(with), event_lines(plain));
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         let log = "9.000: [Full GC 9.000: [CMS9.010: [CMS-concurrent-sweep: 0.033/0.300 secs] [Times: user=0.02 sys=0.00, real=0.03 secs]\n \
             (concurrent mode failure): 96131K->48565K(98304K), 0.0623217 secs] 108343K->48565K(127808K), [CMS Perm : 2978K->2977K(21248K)], 0.0906253 secs]\n";
         assert_eq!(
-            told(log)[1..],
+            event_lines(log)[1..],
             [
                 "CMS-concurrent-sweep at 8710 ms, Some(300000000) ns, aborted",
                 "Full GC Full at 9000 ms, 90625300 ns, Heap 108343->48565K, Old 96131->48565K, Metaspace 2978->2977K, CMS 62321700",
@@ -127,7 +127,7 @@ mod tests {
         let log = "1.000: [GC 3K(9K), 0.1000000 secs]\n2.000: [GC 4K(9K), 0.1000000 secs]\n\
             3.000: [GC 5K(9K), 0.1000000 secs]\n4.000: [Full GC 6K->3K(9K), 0.1000000 secs]\n\
             5.000: [GC 7K(9K), 0.1000000 secs]\n6.000: [GC (CMS Initial Mark) 7K(9K), 0.1000000 secs]\n";
-        let names: Vec<String> = told(log)
+        let names: Vec<String> = event_lines(log)
             .iter()
             .filter_map(|line| Some(line.split_once(' ')?.0.to_owned()))
             .collect();
@@ -148,7 +148,7 @@ mod tests {
     fn parts_of_parts_stand_below_them() {
         let log = "5.000: [GC[YG occupancy: 18497 K (29504 K)]5.000: [Rescan (non-parallel) 5.000: [grey object rescan, 0.0000010 secs]5.000: [root rescan, 0.0600000 secs], 0.0700000 secs]5.070: [weak refs processing, 0.0000030 secs] [1 CMS-remark: 2202K(3145K)] 20699K(9751K), 0.0800000 secs]\n";
         assert_eq!(
-            told(log)[1],
+            event_lines(log)[1],
             "CMS-remark Remark at 5000 ms, 80000000 ns, Heap 20699->20699K, Old 2202->2202K, \
              Rescan (non-parallel) 70000000, >grey object rescan 1000, >root rescan 60000000, weak refs processing 3000"
         );
@@ -159,7 +159,7 @@ mod tests {
         let log = "12.356: [GC (CMS Final Remark) [YG occupancy: 830K (1310K)]12.357: [GC (CMS Final Remark) 12.357: [ParNew: 830K->25K(1310K), 0.1302057 secs] 830K->36K(4980K), 0.1306264 secs]\n\
             12.487: [Rescan (parallel) , 0.0173509 secs][1 CMS-remark: 10K(3670K)] 36K(4980K), 0.1787717 secs]\n";
         assert_eq!(
-            told(log)[..3],
+            event_lines(log)[..3],
             [
                 "ParNew Young at 12357 ms, 130626400 ns, CMS Final Remark, Heap 830->36K, Young 830->25K, nested, ParNew 130205700",
                 "Fact(Collector(Cms))",
@@ -173,7 +173,7 @@ mod tests {
         let log = "12.000: [GC (CMS Final Remark) [YG occupancy: 830K (1310K)]\n\
             20.000: [GC 830K->36K(4980K), 0.1000000 secs]\n21.000: [GC 830K->36K(4980K), 0.1000000 secs]\n";
         assert_eq!(
-            told(log),
+            event_lines(log),
             [
                 "CMS-remark Remark at 12000 ms, cut, CMS Final Remark",
                 "GC Young at 20000 ms, 100000000 ns, Heap 830->36K",

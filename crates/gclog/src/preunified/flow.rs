@@ -137,7 +137,7 @@ impl Preunified {
     ) {
         let text = cursor.text();
         // Once per line, or a line of brackets would be searched over and over.
-        let told = search.get_or_init(|| {
+        let time_line = search.get_or_init(|| {
             let find = |what: &[u8]| memchr::memmem::find(&text[from..], what);
             find(b"Total time for which application")
                 .into_iter()
@@ -145,12 +145,12 @@ impl Preunified {
                 .min()
                 .map(|at| from + at)
         });
-        let told = told.filter(|at| *at >= from);
+        let time_line = time_line.filter(|at| *at >= from);
         let in_pause = !self.open.is_empty();
         let bracket = memchr::memchr_iter(b'[', &text[from..])
             .map(|at| from + at)
             .find(|at| is_certain(&text[*at..], in_pause));
-        let Some(next) = told.into_iter().chain(bracket).min() else {
+        let Some(next) = time_line.into_iter().chain(bracket).min() else {
             cursor.jump(text.len());
             return;
         };
@@ -652,12 +652,12 @@ fn is_of_a_policy(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::{pause, told};
+    use super::super::event_lines::{event_lines, pause};
 
     #[test]
     fn a_young_collection_is_one_line() {
         assert_eq!(
-            told(
+            event_lines(
                 "1.402: [GC 1.402: [ParNew: 29504K->3264K(29504K), 0.0488156 secs] 62016K->52969K(127808K), 0.0489000 secs] [Times: user=0.02 sys=0.00, real=0.05 secs]\n"
             ),
             [
@@ -669,7 +669,7 @@ mod tests {
     #[test]
     fn without_details_and_stamps_a_collection_is_a_collection() {
         assert_eq!(
-            told(
+            event_lines(
                 "[GC 325407K->83000K(776768K), 0.2300771 secs]\n[Full GC 267628K->83769K(776768K), 1.8479984 secs]\n"
             ),
             [
@@ -690,7 +690,7 @@ mod tests {
         // What JDK 8 prints in brackets behind metaspace is what was reserved.
         assert_eq!(pause.areas.get(crate::Area::Metaspace).capacity, None);
         assert_eq!(
-            told(log)[1],
+            event_lines(log)[1],
             "ParNew+CMS Full at 3471 ms, 90625300 ns, Allocation Failure, Heap 108343->48565K, Young 29502->29502K, \
              Old 96131->48565K, Metaspace 2978->2978K, ParNew 28218800, CMS 62321700"
         );
@@ -717,7 +717,7 @@ mod tests {
     #[test]
     fn a_collection_that_loses_its_end_has_no_duration() {
         assert_eq!(
-            told(
+            event_lines(
                 "1.000: [GC 1.000: [ParNew: 29504K->3264K(29504K), 0.0488156 secs]\n2.000: [GC 12K->3K(40K), 0.1000000 secs]\n"
             ),
             [
@@ -741,15 +741,15 @@ mod tests {
                 "GC Young at 2000 ms, 100000000 ns, Heap 12->3K",
                 &format!("? {line} [Times: user=0.02 sys=0.00, real=0.05 secs]"),
             ];
-            assert_eq!(told(&log), expected, "{duration}");
+            assert_eq!(event_lines(&log), expected, "{duration}");
         }
         let part =
             "1.000: [GC 1.000: [ParNew: 3K->1K(9K), 0.x secs] 12K->3K(40K), 0.2000000 secs]\n";
         assert_eq!(
-            told(part)[0],
+            event_lines(part)[0],
             "ParNew Young at 1000 ms, 200000000 ns, Heap 12->3K, Young 3->1K"
         );
-        assert_eq!(told(part).len(), 2);
+        assert_eq!(event_lines(part).len(), 2);
     }
 
     #[test]
@@ -761,11 +761,11 @@ mod tests {
     #[test]
     fn what_an_application_prints_in_front_is_stepped_over() {
         assert_eq!(
-            told("INFO stdout 12.345: [GC 325407K->83000K(776768K), 0.2300771 secs]\n"),
+            event_lines("INFO stdout 12.345: [GC 325407K->83000K(776768K), 0.2300771 secs]\n"),
             ["GC Young at 12345 ms, 230077100 ns, Heap 325407->83000K"]
         );
         assert_eq!(
-            told("INFO took 12.345: done [main] [GC]\n"),
+            event_lines("INFO took 12.345: done [main] [GC]\n"),
             ["? INFO took 12.345: done [main] [GC]"]
         );
     }
@@ -783,7 +783,7 @@ mod tests {
             "[GC x 1.000: ",
         ] {
             let log = open.repeat(60_000 / open.len()) + "\n";
-            let events = told(&log);
+            let events = event_lines(&log);
             assert!(events.len() < 30_000, "{open}");
         }
     }

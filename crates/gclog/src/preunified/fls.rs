@@ -1,7 +1,7 @@
 //! `PrintFLSStatistics`: how CMS's old generation is cut up.
 //!
 //! Before and after each collection the JVM prints the tree of large blocks, with a value above 1 also the lists of small
-//! ones, in words of the heap; to JDK 7 the permanent generation follows with the same lines, which are not told.
+//! ones, in words of the heap; to JDK 7 the permanent generation follows with the same lines, which are not reported.
 //! Source: `binaryTreeDictionary.cpp` and `freeList*.cpp` of JDK 6 to 8.
 
 use super::Preunified;
@@ -22,7 +22,7 @@ pub(super) struct Statistics {
     free: Option<u64>,
     largest: Option<u64>,
     /// Times that `Before GC:` and `After GC:` were printed in this pause.
-    told: [bool; 2],
+    printed: [bool; 2],
     /// The generation that comes is the permanent one.
     permanent: bool,
 }
@@ -58,9 +58,9 @@ impl Preunified {
     /// `Before GC:` or `After GC:`.
     pub(super) fn statistics_begin(&mut self, context: &mut Context<'_>, after: bool) -> Step {
         self.tell_statistics(context);
-        let told = &mut self.fls.told[usize::from(after)];
-        self.fls.permanent = *told;
-        *told = true;
+        let printed = &mut self.fls.printed[usize::from(after)];
+        self.fls.permanent = *printed;
+        *printed = true;
         Step::Gave
     }
 

@@ -264,7 +264,7 @@ fn depth(indent: usize) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::{pause, told};
+    use super::super::event_lines::{event_lines, pause};
     use super::*;
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             [Eden: 102.0M(102.0M)->0.0B(89.0M) Survivors: 0.0B->13.0M Heap: 102.0M(2048.0M)->14.5M(2048.0M)]\n \
             [Times: user=0.01 sys=0.01, real=0.03 secs] \n";
         assert_eq!(
-            told(log)[1],
+            event_lines(log)[1],
             "GC pause (young) Young at 3793 ms, 26661500 ns, G1 Evacuation Pause, Heap 104448->14848K, Eden 104448->0K, \
              Survivor 0->13312K, Parallel Time 18900000, >Object Copy 16000000, Other 7700000"
         );
@@ -291,7 +291,7 @@ mod tests {
             [Processed Buffers : 0 9 0 0\n          Sum: 9, Avg: 2, Min: 0, Max: 9]\n   \
             [ 8192K->8096K(64M)]\n";
         assert_eq!(
-            told(log)[1..],
+            event_lines(log)[1..],
             [
                 "GC pause (young) Young at 169 ms, 5829620 ns, Heap 8192->8096K, Parallel Time 5700000, >Update RS 200000"
             ]
@@ -304,7 +304,7 @@ mod tests {
             , 0.0013065 secs]\n4.853: [GC pause (young)4.853: [GC concurrent-mark-end, 0.0064246 sec]\n \
             150M->150M(256M), 0.0136035 secs]\n";
         assert_eq!(
-            told(log)[1..],
+            event_lines(log)[1..],
             [
                 "GC concurrent-mark at 390 ms, Some(6424600) ns",
                 "GC pause (young) (initial-mark) Young at 388 ms, 1306500 ns, Heap 10080->10080K",
@@ -333,7 +333,8 @@ mod tests {
     #[test]
     fn a_cycle_that_is_given_up_has_no_duration() {
         assert_eq!(
-            told("1.000: [GC concurrent-mark-start]\n2.000: [GC concurrent-mark-abort]\n")[1],
+            event_lines("1.000: [GC concurrent-mark-start]\n2.000: [GC concurrent-mark-abort]\n")
+                [1],
             "GC concurrent-mark at 1000 ms, None ns, aborted"
         );
     }
@@ -341,7 +342,9 @@ mod tests {
     #[test]
     fn details_without_their_pause_give_nothing() {
         assert_eq!(
-            told("   [Other: 7.7 ms]\n   [Eden: 1.0M(1.0M)->0.0B(1.0M) Survivors: 0.0B->1.0M]\n"),
+            event_lines(
+                "   [Other: 7.7 ms]\n   [Eden: 1.0M(1.0M)->0.0B(1.0M) Survivors: 0.0B->1.0M]\n"
+            ),
             [""; 0]
         );
         assert_eq!(depth(0), 0);
@@ -353,11 +356,11 @@ mod tests {
             occupancy: 120586240 bytes, allocation request: 3145744 bytes, threshold: 120795955 bytes (45.00 %), source: concurrent humongous allocation]\n\
             1.600: [G1Ergonomics (Concurrent Cycles) request concurrent cycle initiation, reason: occupancy higher than threshold, \
             occupancy: 9 bytes, allocation request: 0 bytes, threshold: 8 bytes (45.00 %), source: end of GC]\n";
-        let told = told(log);
-        let sizes: Vec<_> = told
+        let events = event_lines(log);
+        let sizes: Vec<_> = events
             .iter()
             .filter(|line| line.contains("bytes: 3145744, asked: true"))
             .collect();
-        assert_eq!((sizes.len(), told.len()), (1, 2), "{told:?}");
+        assert_eq!((sizes.len(), events.len()), (1, 2), "{events:?}");
     }
 }

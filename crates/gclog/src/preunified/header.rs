@@ -27,7 +27,7 @@ pub(super) struct Headers {
     /// Of the last header.
     version: Option<String>,
     /// There was something of this JVM besides its header.
-    pub(super) has_told: bool,
+    pub(super) has_events: bool,
     /// A line says that a file of a rotated set begins.
     rotated: bool,
 }
@@ -78,7 +78,7 @@ impl Preunified {
             .version
             .as_deref()
             .is_some_and(|known| known != version);
-        if self.headers.has_told && (!rotated || another) {
+        if self.headers.has_events && (!rotated || another) {
             self.restart(context);
             context.clock.restart(None);
         } else {
@@ -146,7 +146,7 @@ impl Preunified {
         if self.headers.kept.len() < MOST {
             self.headers.kept.push(fact);
         }
-        if !self.headers.has_told {
+        if !self.headers.has_events {
             self.tell_kept(context);
         }
     }
@@ -178,16 +178,16 @@ fn text(bytes: &[u8]) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::event_lines::event_lines;
 
     const HEADER: &str = "OpenJDK 64-Bit Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-b01), built on Aug 20 2026\n\
         Memory: 4k page, physical 1024k(512k free), swap 0k(0k free)\n\
         CommandLine flags: -XX:MaxHeapSize=134217728 -XX:+UseG1GC \n";
 
     #[test]
-    fn a_header_is_told_as_facts() {
+    fn a_header_is_reported_as_facts() {
         assert_eq!(
-            told(HEADER),
+            event_lines(HEADER),
             [
                 "Fact(Version(\"1.8.0_504-b01\"))",
                 "Fact(Memory(1048576))",
@@ -204,13 +204,13 @@ mod tests {
         let log = format!(
             "9.000: [GC 2K->1K(9K), 0.1000000 secs]\n{HEADER}1.000: [GC 2K->1K(9K), 0.1000000 secs]\n"
         );
-        let told = told(&log);
-        assert_eq!(told[1], "Restart");
-        assert_eq!(told[2], "Fact(Version(\"1.8.0_504-b01\"))");
-        assert!(told[8].starts_with("GC Young at 1000 ms"));
+        let lines = event_lines(&log);
+        assert_eq!(lines[1], "Restart");
+        assert_eq!(lines[2], "Fact(Version(\"1.8.0_504-b01\"))");
+        assert!(lines[8].starts_with("GC Young at 1000 ms"));
         // Whatever the clock says.
         let log = log.replace("\n1.000", "\n9.100");
-        assert_eq!(super::super::told::told(&log)[1], "Restart");
+        assert_eq!(event_lines(&log)[1], "Restart");
     }
 
     #[test]
@@ -219,8 +219,8 @@ mod tests {
         let rotation = "2026-11-21 11:37:30 GC log file created gc.log.1\n";
         let restarts = |header: &str, at: &str| {
             let log = [&pause("9.000"), rotation, header, &pause(at)].concat();
-            let told = told(&[HEADER, &log].concat());
-            told.iter().filter(|line| *line == "Restart").count()
+            let lines = event_lines(&[HEADER, &log].concat());
+            lines.iter().filter(|line| *line == "Restart").count()
         };
         assert_eq!(restarts(HEADER, "9.500"), 0);
         assert_eq!(restarts(HEADER, "0.500"), 1);
@@ -231,7 +231,12 @@ mod tests {
     #[test]
     fn without_uptimes_a_header_in_the_midst_is_another_jvm_unless_a_set_was_rotated() {
         let pause = "2026-11-21T11:37:17.293+0000: [GC 2K->1K(9K), 0.1000000 secs]\n";
-        let restarts = |log: &str| told(log).iter().filter(|line| *line == "Restart").count();
+        let restarts = |log: &str| {
+            event_lines(log)
+                .iter()
+                .filter(|line| *line == "Restart")
+                .count()
+        };
         assert_eq!(restarts(&format!("{HEADER}{pause}{HEADER}{pause}")), 1);
         let rotation = "2026-11-21 11:37:30 GC log file created gc.log.1\n";
         assert_eq!(

@@ -15,6 +15,8 @@
 mod ages;
 mod cms;
 mod cursor;
+#[cfg(test)]
+mod event_lines;
 mod flow;
 mod fls;
 mod g1;
@@ -25,8 +27,6 @@ mod pauses;
 mod shenandoah;
 mod stamps;
 mod stopped;
-#[cfg(test)]
-mod told;
 mod torn;
 
 use memchr::memmem;
@@ -53,7 +53,7 @@ pub(crate) struct Preunified {
     open: Vec<Box<Draft>>,
     /// The pause that was closed last, and may still get something.
     held: Option<Box<Draft>>,
-    /// The pause to come, of which `{Heap before GC` told something.
+    /// The pause to come, of which `{Heap before GC` printed something.
     next: Option<Box<Draft>>,
     spare: Vec<Box<Draft>>,
     /// Concurrent phases under way.
@@ -186,7 +186,7 @@ impl Preunified {
         Read::Unknown
     }
 
-    /// What has ended and was not told yet.
+    /// What has ended and was not reported yet.
     pub(crate) fn waiting(&self) -> Option<Event<'_>> {
         self.held.as_deref().map(|held| Event::Pause(&held.pause))
     }
@@ -217,7 +217,7 @@ impl Preunified {
         read
     }
 
-    /// Lines that are told by their first bytes go where they belong, all others are fragments.
+    /// Lines that are recognised by their first bytes go where they belong, all others are fragments.
     fn dispatch(&mut self, context: &mut Context<'_>, text: &[u8], indent: usize) -> Read {
         let rest = &text[indent..];
         let Some(first) = rest.first() else {
@@ -278,7 +278,7 @@ impl Preunified {
         self.collector = None;
         self.serial_old = false;
         self.region_size = None;
-        self.headers.has_told = false;
+        self.headers.has_events = false;
         self.safepoints = stopped::Safepoints::default();
     }
 
@@ -330,7 +330,7 @@ impl Preunified {
             _ => self.tell_cut(context),
         }
         self.tell_kept(context);
-        self.headers.has_told = true;
+        self.headers.has_events = true;
         self.block = None;
         self.fls.begin();
         let mut draft = self.next.take().unwrap_or_else(|| self.draft());
@@ -398,7 +398,7 @@ impl Preunified {
         }
     }
 
-    /// A safepoint or the like is told: the pause before it comes first, unless more of it is just being printed.
+    /// A safepoint or the like is reported: the pause before it comes first, unless more of it is just being printed.
     fn tell_held_before_others(&mut self, context: &mut Context<'_>) {
         if self.block != Some(heap::Block::After) {
             self.tell_held(context);
@@ -424,7 +424,7 @@ impl Preunified {
             Some(at) => self.under_way.remove(at).1,
             None => before(now, phase.duration_ns.unwrap_or(0)),
         };
-        self.headers.has_told = true;
+        self.headers.has_events = true;
         context.tell(Event::Concurrent(phase));
     }
 }

@@ -1,6 +1,6 @@
 //! Lines that HotSpot prints and that say nothing asked for.
 //!
-//! They are told from those of the application by their words, so that the account of a log can call unknown what
+//! They are distinguished from those of the application by their words, so that the account of a log can call unknown what
 //! is unknown. Only lines that nothing else understood come here.
 
 /// How they begin, without indentation.

@@ -81,7 +81,7 @@ impl Preunified {
         };
         self.tell_cut(context);
         self.tell_kept(context);
-        self.headers.has_told = true;
+        self.headers.has_events = true;
         let mut draft = self.draft();
         draft.begin(Head::Shenandoah, context.line, began);
         draft.pause.name = number;
@@ -108,7 +108,7 @@ fn kind(name: &[u8]) -> Kind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::event_lines::event_lines;
 
     #[test]
     fn pauses_and_phases_began_at_their_start_lines() {
@@ -118,7 +118,7 @@ mod tests {
             120839.710: [Pause Full 1589M->1002M(1690M), 4077.274 ms]\nPause Full GC (G)   4085272 us\n\
             , [Metaspace: 282195K->281648K(1314816K)]\n";
         assert_eq!(
-            told(log)[1..],
+            event_lines(log)[1..],
             [
                 "Pause Init Mark (process weakrefs) Start at 2469 ms, 3341000 ns",
                 "Concurrent marking at 2472 ms, Some(866393000) ns",

@@ -92,7 +92,7 @@ impl Preunified {
         Some(Read::Understood)
     }
 
-    /// Tells the row that waits, unless its safepoint was told already.
+    /// Reports the row that waits, unless its safepoint was reported already.
     pub(super) fn tell_row(&mut self, context: &mut Context<'_>) {
         if let Some(row) = self
             .safepoints
@@ -101,7 +101,7 @@ impl Preunified {
             .filter(|_| !self.safepoints.has_line)
         {
             self.tell_held_before_others(context);
-            self.headers.has_told = true;
+            self.headers.has_events = true;
             context.tell(Event::Safepoint(&row));
         }
     }
@@ -125,7 +125,7 @@ impl Preunified {
         };
         let row = self.safepoints.row.take().filter(near);
         self.safepoints.has_line = true;
-        self.headers.has_told = true;
+        self.headers.has_events = true;
         context.tell(Event::Safepoint(&Safepoint {
             line: context.line,
             began,
@@ -143,7 +143,7 @@ impl Preunified {
         };
         self.tell_held_before_others(context);
         let at = self.stamps.take();
-        self.headers.has_told = true;
+        self.headers.has_events = true;
         context.tell(Event::Ran { at, duration_ns });
         Step::Gave
     }
@@ -151,12 +151,12 @@ impl Preunified {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::event_lines::event_lines;
 
     #[test]
     fn a_stop_began_before_its_stamp() {
         assert_eq!(
-            told(
+            event_lines(
                 "0.632: Total time for which application threads were stopped: 0.0520000 seconds, Stopping threads took: 0.0000243 seconds\n\
                   Application time: 5.9951640 seconds\n"
             ),
@@ -174,7 +174,7 @@ mod tests {
             "Application time: 5.x95 seconds\n",
             "Application time: 5.99",
         ] {
-            assert_eq!(told(log), [format!("? {}", log.trim_end())]);
+            assert_eq!(event_lines(log), [format!("? {}", log.trim_end())]);
         }
     }
 
@@ -189,20 +189,20 @@ mod tests {
              Maximum sync time      9 ms\nMaximum vm operation time (except for Exit VM operation)     49 ms\n"
         );
         assert_eq!(
-            told(&log),
+            event_lines(&log),
             ["stopped at 570 ms, 14342200 ns, no vm operation, reached 2000000 ns"]
         );
     }
 
     #[test]
-    fn rows_that_come_late_are_told_only_where_nothing_else_tells_of_them() {
+    fn rows_that_come_late_are_reported_only_where_nothing_else_tells_of_them() {
         let pause = "9.000: [GC 2K->1K(9K), 0.1000000 secs]\n";
         let row = "stopped at 571 ms, 13000000 ns, no vm operation, reached 2000000 ns";
-        let alone = told(&format!("{pause}{ROW}{ROW}"));
+        let alone = event_lines(&format!("{pause}{ROW}{ROW}"));
         assert_eq!(alone[1..], [row, row]);
         let line =
             "8.000: Total time for which application threads were stopped: 0.0520000 seconds\n";
-        assert_eq!(told(&format!("{line}{pause}{ROW}{line}")).len(), 3);
+        assert_eq!(event_lines(&format!("{line}{pause}{ROW}{line}")).len(), 3);
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
             652.538: 652.540Total time for which application threads were stopped: 0.0060000 seconds\n: [GC concurrent-mark-start]\n\
             653.540: [GC concurrent-mark-end, 1.0000000 secs]\n";
         assert_eq!(
-            told(log),
+            event_lines(log),
             [
                 "ran until 132743 ms, 3351000 ns",
                 "Fact(Collector(G1))",
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_line_that_lies_within_another_is_found() {
         assert_eq!(
-            told(
+            event_lines(
                 "  to Application time: 0.0006573 seconds\n space 57472K, 0% used [0x30e80000,0x30e80000,0x346a0000)\n"
             ),
             ["ran until ? ms, 657300 ns"]

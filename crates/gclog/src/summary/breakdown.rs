@@ -13,8 +13,8 @@ use crate::names::{Name, Names};
 
 /// Steps at most: as many as a chart has room for.
 const STEPS: i64 = 512;
-/// Parts that are told one by one; more cannot be told apart in a chart.
-const TOLD: usize = 12;
+/// Parts that are shown one by one; more cannot be distinguished in a chart.
+const MOST_PARTS: usize = 12;
 
 #[derive(Debug, Default)]
 pub(super) struct Breakdown {
@@ -70,7 +70,7 @@ impl Breakdown {
         let mut all: Vec<(String, &Part)> = self.parts.rows(book).collect();
         all.retain(|(_, part)| part.sum() > 0);
         all.sort_by_key(|(_, part)| std::cmp::Reverse(part.sum()));
-        let rest = all.split_off(all.len().min(TOLD));
+        let rest = all.split_off(all.len().min(MOST_PARTS));
         let mut parts: Vec<gc::Portion> = all
             .into_iter()
             .map(|(name, part)| portion(name, part))
@@ -168,13 +168,13 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Told {
+    struct Recorder {
         names: Names,
         book: Book,
         breakdown: Breakdown,
     }
 
-    impl Told {
+    impl Recorder {
         fn add(&mut self, name: &str, (began, ended): (i64, i64), ns: u64) {
             let name = self.names.number(name.as_bytes());
             let span = self.breakdown.span(began, ended);
@@ -189,10 +189,10 @@ mod tests {
 
     #[test]
     fn what_lasts_longer_than_a_step_is_spread_over_those_it_lies_in() {
-        let mut told = Told::default();
-        told.add("short", (0, FIRST / 2), 7_000_000);
-        told.add("long", (FIRST / 2, 3 * FIRST), 250_000_000);
-        let parts = told.report().parts;
+        let mut recorder = Recorder::default();
+        recorder.add("short", (0, FIRST / 2), 7_000_000);
+        recorder.add("long", (FIRST / 2, 3 * FIRST), 250_000_000);
+        let parts = recorder.report().parts;
         let steps: Vec<_> = parts.iter().map(|part| &part.steps_ms[..]).collect();
         assert_eq!(steps, [&[50.0, 100.0, 100.0][..], &[7.0][..]]);
         assert_eq!(parts[0].name, "long");
@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     fn beyond_a_dozen_parts_the_rest_is_one() {
-        let mut told = Told::default();
+        let mut recorder = Recorder::default();
         for number in 1..=20 {
-            told.add(&format!("phase {number}"), (0, SECOND), number);
+            recorder.add(&format!("phase {number}"), (0, SECOND), number);
         }
-        let told = told.report();
-        assert_eq!(told.parts.len(), TOLD + 1);
-        assert_eq!(told.parts[0].name, "phase 20");
-        assert_eq!(told.parts[TOLD].name, "(other)");
+        let report = recorder.report();
+        assert_eq!(report.parts.len(), MOST_PARTS + 1);
+        assert_eq!(report.parts[0].name, "phase 20");
+        assert_eq!(report.parts[MOST_PARTS].name, "(other)");
     }
 
     proptest! {
@@ -215,12 +215,12 @@ mod tests {
         fn no_time_is_lost_or_made(
             spans in prop::collection::vec((0..i64::MAX / 8, 0..1_000_000_000_000_i64, 0..u64::MAX / 200), 1..100),
         ) {
-            let mut told = Told::default();
+            let mut recorder = Recorder::default();
             for (began, length, ns) in &spans {
-                told.add("part", (*began, began + length), *ns);
+                recorder.add("part", (*began, began + length), *ns);
             }
             let sum: u128 = spans.iter().map(|(_, _, ns)| u128::from(*ns)).sum();
-            for (_, part) in told.breakdown.parts.rows(&told.book) {
+            for (_, part) in recorder.breakdown.parts.rows(&recorder.book) {
                 prop_assert_eq!(part.sum(), sum);
                 prop_assert!(part.steps.len() <= STEPS as usize);
             }

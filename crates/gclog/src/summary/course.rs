@@ -10,7 +10,7 @@ use super::clock::{SECOND, seconds};
 /// Length of a step at the beginning: an eighth of a tenth of a second, so that steps become 0.1 s, 0.2 s and so on.
 pub(super) const FIRST: i64 = SECOND / 80;
 
-/// Parts of a run that a course is told in as evidence.
+/// Parts of a run that a course is given in as evidence.
 pub(super) const PARTS: usize = 8;
 
 /// `STEPS` at most: as many as a chart has room for.
@@ -164,11 +164,11 @@ mod tests {
         for minute in 0..43_200 {
             course.add(Some(minute * 60 * SECOND), minute as f64);
         }
-        let told = course.course();
-        assert!(told.points.len() <= 512 && told.points.len() > 128);
-        assert_eq!(told.points[0].min, 0.0);
-        assert_eq!(told.points.last().unwrap().max, 43_199.0);
-        assert_eq!(told.points.iter().map(|p| p.count).sum::<u64>(), 43_200);
+        let reduced = course.course();
+        assert!(reduced.points.len() <= 512 && reduced.points.len() > 128);
+        assert_eq!(reduced.points[0].min, 0.0);
+        assert_eq!(reduced.points.last().unwrap().max, 43_199.0);
+        assert_eq!(reduced.points.iter().map(|p| p.count).sum::<u64>(), 43_200);
     }
 
     #[test]

@@ -137,8 +137,8 @@ impl Heap {
 
     /// Those that were asked for say what brings collections; of objects that stay each collection tells again.
     fn humongous_sizes(&self, book: &Book) -> Option<gc::Sizes> {
-        let mut told = self.humongous_sizes.iter().rev();
-        let sizes = told.find(|sizes| sizes.bytes.count() > 0)?;
+        let mut recorded = self.humongous_sizes.iter().rev();
+        let sizes = recorded.find(|sizes| sizes.bytes.count() > 0)?;
         Some(gc::Sizes {
             count: sizes.bytes.count(),
             p50_bytes: sizes.bytes.quantile(0.5),
@@ -166,7 +166,7 @@ impl Heap {
             self.allocation.level = None;
         }
         // A whole cycle frees as well, and an evacuation copies.
-        let only_grows = !concurrent.cycle && name.only_looks();
+        let only_grows = !concurrent.cycle && name.reclaims_nothing();
         let meanwhile = Meanwhile {
             only_grows,
             allocated: concurrent.allocated,
@@ -478,16 +478,16 @@ impl Allocation {
 
     /// Part that is watched, and what was in it before and after.
     fn figure(&self, pause: &Pause, collector: Option<Collector>) -> Option<(Area, u64, u64)> {
-        let told = |area| {
+        let sizes = |area| {
             let change = pause.areas.get(area);
             Some((area, change.before?, change.after?))
         };
         if collector == Some(Collector::Cms) {
             let watched = self.level.is_some_and(|level| level.of == Area::Young);
             let young = young_of_cms(pause).map(|(before, after)| (Area::Young, before, after));
-            young.or_else(|| told(Area::Heap).filter(|_| !watched))
+            young.or_else(|| sizes(Area::Heap).filter(|_| !watched))
         } else {
-            told(Area::Heap)
+            sizes(Area::Heap)
         }
     }
 
@@ -607,7 +607,7 @@ pub(crate) fn promoted(pause: &Pause) -> Option<u64> {
         .or_else(|| less(young_of(&pause.areas))?.checked_sub(less(heap)?))
 }
 
-/// The young generation: as told, or Eden and survivors together.
+/// The young generation: as printed, or Eden and survivors together.
 pub(crate) fn young_of(areas: &Areas) -> Change {
     let young = areas.get(Area::Young);
     let (eden, survivor) = (areas.get(Area::Eden), areas.get(Area::Survivor));

@@ -53,7 +53,7 @@ enum Work {
 }
 
 impl Named {
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn classify(name: &str) -> Self {
         let name = name.to_ascii_lowercase();
         let has = |word: &str| name.contains(word);
         let works = [
@@ -76,7 +76,7 @@ impl Named {
     }
 
     /// It neither frees nor copies: what is more in the heap afterwards the application allocated.
-    pub(super) fn only_looks(self) -> bool {
+    pub(super) fn reclaims_nothing(self) -> bool {
         matches!(self.work, Work::Mark | Work::Reset)
     }
 }
@@ -88,7 +88,7 @@ pub(super) struct Old {
     mixed: Option<(Mark, Window, Areas)>,
     /// CMS has swept; the next collection tells what is left.
     swept: bool,
-    /// G1 has marked, and the heap held so much; the most there is where that is not told. Eden is in it, and not in what the
+    /// G1 has marked, and the heap held so much; the most there is where that is unknown. Eden is in it, and not in what the
     /// next young collection leaves, which has in it what was promoted since: the lesser of the two is nearer to what is alive.
     marked: Option<u64>,
     /// A full collection lay within the pause that comes next, which tells what the old generation held.
@@ -120,7 +120,7 @@ struct Cycles {
     /// When the last thing ended that shows that a cycle was brought to its end.
     closed: Option<i64>,
     /// The log tells whole cycles; then parts of them need not be put together.
-    told_whole: bool,
+    is_logged_whole: bool,
     interval: Distribution,
     last_start: Option<i64>,
 }
@@ -367,7 +367,7 @@ impl Cycles {
 
     /// A cycle that the log tells as one.
     fn whole(&mut self, concurrent: &Concurrent, mark: Mark, room: Option<u64>) {
-        self.told_whole = true;
+        self.is_logged_whole = true;
         self.count += 1;
         if let Some(ns) = concurrent.duration_ns {
             self.length.add(ns);
@@ -390,11 +390,11 @@ impl Cycles {
 
     fn open_length(&self) -> Option<u64> {
         let length = self.closed?.checked_sub(self.began?)?;
-        (!self.told_whole && length > 0).then_some(length as u64)
+        (!self.is_logged_whole && length > 0).then_some(length as u64)
     }
 }
 
-/// What the old generation held before and after: told, or the heap without the young generation where there is nothing
+/// What the old generation held before and after: as printed, or the heap without the young generation where there is nothing
 /// else in the heap.
 pub(crate) fn old_of(areas: &Areas, collector: Option<Collector>) -> (Option<u64>, Option<u64>) {
     let old = areas.get(Area::Old);

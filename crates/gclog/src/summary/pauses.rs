@@ -12,7 +12,7 @@ use super::spread::{Distribution, ms};
 use crate::event::{Cpu, Kind, Pause, Phase};
 use crate::names::Names;
 
-/// Pauses that are told one by one.
+/// Pauses that are reported one by one.
 const LONGEST: usize = 50;
 /// Steps of a course of pauses: a mark on every pixel of a wide screen, and more for who looks closer.
 const MARKS: i64 = 2048;

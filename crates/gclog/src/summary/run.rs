@@ -79,7 +79,7 @@ struct Reference {
 }
 
 impl Run {
-    /// Something other than a fact was told.
+    /// There was an event other than a fact.
     pub(super) fn has_begun(&self) -> bool {
         self.number > 0
     }
@@ -217,7 +217,7 @@ impl Run {
         }
         let name = *row
             .named
-            .get_or_insert_with(|| Named::of(names.get(concurrent.name)));
+            .get_or_insert_with(|| Named::classify(names.get(concurrent.name)));
         self.heap
             .concurrent(concurrent, name, mark, window, self.whole);
         let (room, _) = self.room();
@@ -323,7 +323,7 @@ impl Run {
         self.span().map_or(0.0, length_of)
     }
 
-    /// What is left of it where it is not told.
+    /// What is left of it where it is unknown.
     pub(super) fn sums(&self) -> RunSums {
         let pauses = self.pauses.all.total();
         let span = self.span();
@@ -411,8 +411,8 @@ impl Run {
     fn throughput(&self, pauses_ms: f64, span: (i64, i64)) -> Option<gc::Throughput> {
         let whole = self.free(pauses_ms, span)?;
         let (_, last) = span;
-        let told = self.worst.worst(last);
-        Some(told.map_or(
+        let worst_window = self.worst.worst(last);
+        Some(worst_window.map_or(
             gc::Throughput {
                 whole,
                 worst: whole,

@@ -1,7 +1,7 @@
-//! The runs of a log: which of them are told one by one, and how fully.
+//! The runs of a log: which of them are reported one by one, and how fully.
 //!
 //! A service that dies at once and is started again leaves thousands of runs in its log. The first ones tell why, the
-//! longest one has most to say, the last one is how it is now: these are told, the others are added up. The longest is the one
+//! longest one has most to say, the last one is how it is now: these are reported, the others are added up. The longest is the one
 //! that is drawn and compared, so it alone keeps its courses whole; the others keep what evidence is made of.
 
 use rungwise_model::gc::{self, RunSums};
@@ -10,13 +10,13 @@ use super::book::Book;
 use super::run::Run;
 use super::{breakdown, course};
 
-/// Runs that are told one by one from the beginning.
+/// Runs that are reported one by one from the beginning.
 pub(super) const FIRST: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     /// The first ones, and behind them the longest if it came later.
-    told: Vec<Told>,
+    reported: Vec<Reported>,
     /// Which of them is the longest.
     longest: usize,
     pub(super) left_out: u64,
@@ -24,7 +24,7 @@ pub(super) struct Runs {
 }
 
 #[derive(Clone, Debug)]
-struct Told {
+struct Reported {
     run: gc::Run,
     sums: RunSums,
 }
@@ -39,8 +39,8 @@ impl Runs {
 
     /// Runs so far whose JVM is not named are of this one.
     pub(super) fn name(&mut self, source: &str) {
-        for told in &mut self.told {
-            let known = &mut told.run.source;
+        for one in &mut self.reported {
+            let known = &mut one.run.source;
             known.get_or_insert_with(|| source.to_owned());
         }
     }
@@ -49,38 +49,38 @@ impl Runs {
     pub(super) fn with_last(mut self, run: &Run, book: &Book) -> Self {
         if !self.enter(run, book) {
             self.push(run, book);
-            self.coarsen(self.told.len() - 1);
+            self.coarsen(self.reported.len() - 1);
         }
         self
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.reported.is_empty()
     }
 
     /// In the order of their beginnings.
     pub(super) fn report(self) -> Vec<gc::Run> {
-        let mut runs: Vec<_> = self.told.into_iter().map(|told| told.run).collect();
+        let mut runs: Vec<_> = self.reported.into_iter().map(|one| one.run).collect();
         runs.sort_by_key(|run| run.number);
         runs
     }
 
     /// False if it is neither one of the first nor the longest so far.
     fn enter(&mut self, run: &Run, book: &Book) -> bool {
-        let longest = self.told.get(self.longest).map(|told| told.sums.seconds);
+        let longest = self.reported.get(self.longest).map(|one| one.sums.seconds);
         if longest.is_none_or(|seconds| run.seconds() > seconds) {
             if longest.is_some() {
                 self.coarsen(self.longest);
             }
             if self.longest >= FIRST {
-                let shorter = self.told.remove(self.longest);
+                let shorter = self.reported.remove(self.longest);
                 self.leave_out(&shorter.sums);
             }
-            self.longest = self.told.len();
+            self.longest = self.reported.len();
             self.push(run, book);
-        } else if self.told.len() < FIRST {
+        } else if self.reported.len() < FIRST {
             self.push(run, book);
-            self.coarsen(self.told.len() - 1);
+            self.coarsen(self.reported.len() - 1);
         } else {
             return false;
         }
@@ -88,7 +88,7 @@ impl Runs {
     }
 
     fn push(&mut self, run: &Run, book: &Book) {
-        self.told.push(Told {
+        self.reported.push(Reported {
             run: run.report(book),
             sums: run.sums(),
         });
@@ -100,7 +100,7 @@ impl Runs {
     }
 
     fn coarsen(&mut self, index: usize) {
-        let run = &mut self.told[index].run;
+        let run = &mut self.reported[index].run;
         run.coarse = true;
         for course in courses(run) {
             course::coarsen(course);

@@ -6,7 +6,7 @@ use super::book::{Book, Mark};
 use super::clock::SECOND;
 use crate::event::{Area, Change, Collector, Kind, Pause};
 
-/// Less is no change of the heap: the young generation of Parallel is told without one of its survivor spaces, whose size
+/// Less is no change of the heap: the young generation of Parallel is printed without one of its survivor spaces, whose size
 /// moves with each collection.
 const STEP: f64 = 0.05;
 /// A survivor space with less room than this takes no other object of any size.
@@ -24,7 +24,7 @@ pub(super) struct Sizes {
     late: u64,
     last: Option<Mark>,
     full: u64,
-    told: u64,
+    measured: u64,
 }
 
 impl Sizes {
@@ -54,7 +54,7 @@ impl Sizes {
             },
         ) = (pause.kind, survivor)
         {
-            self.told += 1;
+            self.measured += 1;
             self.full += u64::from(after as f64 >= FULL * room as f64);
         }
     }
@@ -82,7 +82,7 @@ impl Sizes {
     }
 
     pub(super) fn survivors_full(&self) -> Option<f64> {
-        (self.told >= FEW).then(|| self.full as f64 / self.told as f64)
+        (self.measured >= FEW).then(|| self.full as f64 / self.measured as f64)
     }
 }
 
@@ -107,10 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn small_changes_are_none_and_late_ones_are_told_apart() {
-        let told = seen(&[100, 104, 120, 120, 120, 120, 60, 61]);
-        assert_eq!((told.count, told.late), (2, 1));
-        assert!(told.last.is_some());
+    fn small_changes_are_none_and_late_ones_are_distinguished() {
+        let resizes = seen(&[100, 104, 120, 120, 120, 120, 60, 61]);
+        assert_eq!((resizes.count, resizes.late), (2, 1));
+        assert!(resizes.last.is_some());
         assert_eq!(seen(&[100, 101, 102, 103, 104]), gc::Resizes::default());
         assert_eq!(Sizes::default().resizes(&Book::default()), None);
     }

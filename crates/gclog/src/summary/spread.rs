@@ -1,6 +1,6 @@
 //! A distribution of durations in bounded memory: log-linear counters as in an HDR histogram (Gil Tene, hdrhistogram.org).
 //!
-//! 128 steps per power of two, so that a quantile, told as the middle of its step, is within 1/256 of a value that was
+//! 128 steps per power of two, so that a quantile, given as the middle of its step, is within 1/256 of a value that was
 //! there. Any u64 has its place: a pause can be longer than any bound. Count, sum, least and largest are kept exactly. Only
 //! the powers of two that occur take memory, 512 bytes each.
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_ten_minutes_is_told_as_such() {
+    fn a_pause_of_ten_minutes_is_reported_as_such() {
         let mut pauses = Distribution::default();
         pauses.add(600_000_000_000);
         pauses.add(1_000_000);

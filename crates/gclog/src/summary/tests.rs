@@ -20,7 +20,7 @@ const S: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A log that is told event by event.
+/// A log that is made event by event.
 #[derive(Default)]
 struct Log {
     names: Names,
@@ -195,7 +195,7 @@ fn facts_of_a_rotated_file_stay_with_the_run() {
 }
 
 #[test]
-fn of_very_many_runs_the_first_the_longest_and_the_last_are_told_and_the_others_added_up() {
+fn of_very_many_runs_the_first_the_longest_and_the_last_are_reported_and_the_others_added_up() {
     let mut log = Log::default();
     let count = FIRST as u64 + 10;
     // The runs are a second long, but one that takes a minute.
@@ -280,7 +280,7 @@ fn evidence_of_a_run_is_the_same_with_coarse_courses() {
 }
 
 #[test]
-fn a_pause_longer_than_a_minute_is_told_as_it_is() {
+fn a_pause_longer_than_a_minute_is_reported_as_it_is() {
     let mut log = Log::default();
     log.pause("Full GC", Kind::Full, 1000, 83_000, (9, 1));
     let evidence = evidence(&log.summarizer.summary());
@@ -344,7 +344,7 @@ fn ages_tell_what_survives_and_whether_it_fits() {
 
 #[test]
 fn a_leak_has_a_slope_above_zero_and_steady_heaps_do_not() {
-    let told = |leak: u64| {
+    let evidence_with_leak = |leak: u64| {
         let mut log = Log::of(Collector::Parallel);
         log.tell(Event::Fact(Fact::MaxHeap(2 * GIB)));
         for number in 0..40_u64 {
@@ -354,18 +354,18 @@ fn a_leak_has_a_slope_above_zero_and_steady_heaps_do_not() {
         }
         evidence(&log.summarizer.summary())
     };
-    let leak = told(5);
+    let leak = evidence_with_leak(5);
     let slope = 5.0 * MIB as f64 / 60.0;
     assert!(jvm(&leak, &keys::GC_LIVE_SLOPE_LOW) > 0.0);
     assert!((jvm(&leak, &keys::GC_LIVE_SLOPE) / slope - 1.0).abs() < 0.05);
     assert!(jvm(&leak, &keys::GC_LIVE_SHARE) > 0.2);
-    let steady = told(0);
+    let steady = evidence_with_leak(0);
     assert!(jvm(&steady, &keys::GC_LIVE_SLOPE_LOW) < 0.0);
     assert!(jvm(&steady, &keys::GC_LIVE_SLOPE_HIGH) > 0.0);
 }
 
 #[test]
-fn what_a_sweep_leaves_is_told_by_the_next_collection() {
+fn what_a_sweep_leaves_is_reported_by_the_next_collection() {
     let mut log = Log::of(Collector::Cms);
     let mut start = log.draft("GC initial-mark", Kind::Start, 1000, 5, (800, 800));
     *start.areas.at(Area::Old) = crate::event::Change {
@@ -462,7 +462,7 @@ fn a_collection_of_one_thread_gets_no_more_cpu_time_than_it_lasts() {
 }
 
 #[test]
-fn stopped_time_outside_collections_is_told_with_its_operations() {
+fn stopped_time_outside_collections_is_reported_with_its_operations() {
     let mut log = Log::of(Collector::G1);
     log.pause("Pause Young", Kind::Young, 1000, 80, (9, 1));
     for (operation, total, reaching) in [
@@ -589,7 +589,7 @@ fn pauses_that_only_begin_are_no_zeros() {
 }
 
 #[test]
-fn every_key_is_told_of_every_run_or_says_why_not() {
+fn every_key_is_reported_of_every_run_or_says_why_not() {
     let mut log = Log::default();
     log.pause("Full GC", Kind::Full, 1000, 5, (9, 1));
     log.tell(Event::Restart);

@@ -1,4 +1,4 @@
-//! What went wrong, and what is told of CMS's free lists.
+//! What went wrong, and what the log shows of CMS's free lists.
 
 use rungwise_model::gc;
 

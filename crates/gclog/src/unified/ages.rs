@@ -85,12 +85,12 @@ fn desired(text: &[u8]) -> Option<(u64, u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::parsed::parsed;
     use crate::event::Ages;
 
     #[test]
     fn a_table_belongs_to_the_pause_after_it() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc,age] GC(0) Desired survivor size 4194304 bytes, new threshold 1 (max threshold 6)\n\
              [1s][gc,age] GC(0) Age table with threshold 1 (max threshold 6)\n\
              [1s][gc,age] GC(0) - age   1:    8135336 bytes,    8135336 total\n\
@@ -101,7 +101,7 @@ mod tests {
              [3s][gc,age] GC(2) - age   1:          7 bytes,          7 total\n\
              [3s][gc] GC(2) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n",
         );
-        let ages: Vec<_> = told.pauses.into_iter().map(|pause| pause.ages).collect();
+        let ages: Vec<_> = parsed.pauses.into_iter().map(|pause| pause.ages).collect();
         let first = Ages {
             desired: Some(4_194_304),
             threshold: Some(1),
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_zgc_is_told_when_its_young_collection_ends() {
-        let told = told(
+    fn a_table_of_zgc_is_reported_when_its_young_collection_ends() {
+        let parsed = parsed(
             "[1s][gc,reloc ] GC(0) Y: Using tenuring threshold: 2 (Computed)\n\
              [1s][gc,reloc ] GC(0) Y: Age Table:\n\
              [1s][gc,reloc ] GC(0) Y:                    Live             Garbage             Small\n\
@@ -126,7 +126,7 @@ mod tests {
              [1s][gc,phases] GC(0) Y: Young Generation 14M(5%)->12M(4%) 0.072s\n\
              [1s][gc,phases] GC(0) O: Old Generation 14M(5%)->12M(4%) 0.072s\n",
         );
-        let tables: Vec<_> = told
+        let tables: Vec<_> = parsed
             .others
             .iter()
             .filter(|event| event.starts_with("Ages"))

@@ -135,10 +135,10 @@ fn held(text: &[u8]) -> Option<Change> {
 
 /// Shenandoah prints metaspace when a cycle has ended, up to JDK 21 without its number.
 pub(super) fn metaspace(unified: &mut Unified, text: &[u8]) -> Read {
-    let told = text
+    let sizes = text
         .strip_prefix(b"Metaspace: ")
         .filter(|_| unified.is_shenandoah());
-    match told.and_then(change) {
+    match sizes.and_then(change) {
         Some((change, _)) if unified.open.left(change) => Read::Understood,
         _ => Read::Unknown,
     }
@@ -288,7 +288,7 @@ fn row(
     let draft = unified.open.draft(context, id);
     if name == b"Capacity" {
         draft.section = None;
-        // Metaspace has been told before it.
+        // Metaspace has been printed before it.
         let metaspace = draft.table.get(Area::Metaspace);
         draft.table = Areas::default();
         *draft.table.at(Area::Metaspace) = metaspace;
@@ -336,7 +336,7 @@ fn last_sizes(text: &[u8], columns: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::parsed::parsed;
     use super::*;
 
     fn area(pause: &crate::event::Pause, area: Area) -> (Option<u64>, Option<u64>, Option<u64>) {
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn generations_of_both_forms_are_read_and_what_was_promoted_is_exact() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc,heap] GC(0) ParNew: 65536K->8192K(73728K)\n\
              [1s][gc,heap] GC(0) CMS: 100K->15362K(122880K)\n\
              [1s][gc,metaspace] GC(0) Metaspace: 5081K->5080K(1056768K)\n\
@@ -356,8 +356,8 @@ mod tests {
              [2s][gc,metaspace] GC(1) Metaspace: 546K(704K)->547K(705K) NonClass: 498K(576K)->498K(576K) Class: 48K(128K)->48K(128K)\n\
              [2s][gc] GC(1) Pause Young (Allocation Failure) 34M->16M(123M) 26.529ms\n",
         );
-        let [first, second] = &told.pauses[..] else {
-            panic!("{:?}", told.titles());
+        let [first, second] = &parsed.pauses[..] else {
+            panic!("{:?}", parsed.titles());
         };
         let k = |count: u64| Some(count << 10);
         assert_eq!(area(first, Area::Young), (k(65536), k(8192), k(73728)));
@@ -382,27 +382,27 @@ mod tests {
 
     #[test]
     fn regions_are_bytes_where_the_header_tells_their_size() {
-        let told = told(&format!(
+        let parsed = parsed(&format!(
             "[0.4s][gc,init] Heap Region Size: 4M\n{REGIONS}\
              [1s][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 267M->28M(1024M) 55.764ms\n"
         ));
         let m = |count: u64| Some(count << 20);
-        let pause = &told.pauses[0];
+        let pause = &parsed.pauses[0];
         assert_eq!(area(pause, Area::Eden), (m(56), m(0), m(40)));
         assert_eq!(area(pause, Area::Young), (m(56), m(8), None));
         assert_eq!(area(pause, Area::Old), (m(8), m(28), None));
         assert_eq!(area(pause, Area::Humongous), (m(208), m(0), None));
         assert_eq!(pause.promoted, None);
-        assert!(told.others.contains(&"RegionSize(4194304)".to_owned()));
+        assert!(parsed.others.contains(&"RegionSize(4194304)".to_owned()));
     }
 
     #[test]
     fn without_a_header_the_size_of_a_region_follows_from_what_they_hold() {
         let before = |heap: &str| {
-            let told = told(&format!(
+            let parsed = parsed(&format!(
                 "{REGIONS}[1s][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) {heap}->28M(1024M) 55.764ms\n"
             ));
-            told.pauses[0].areas.get(Area::Eden).before
+            parsed.pauses[0].areas.get(Area::Eden).before
         };
         // 68 regions.
         assert_eq!(before("260M"), Some(56 << 20));
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn tables_of_zgc_give_the_heap_and_the_generation() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc,heap] GC(0) Y: Heap Statistics:\n\
              [1s][gc,heap] GC(0) Y:                Mark Start          Mark End        Relocate Start      Relocate End           High               Low      \n\
              [1s][gc,heap] GC(0) Y:  Capacity:      300M (100%)        300M (100%)        300M (100%)        301M (100%)        300M (100%)        300M (100%)\n\
@@ -426,8 +426,8 @@ mod tests {
              [1s][gc,heap] GC(0) Y:  Promoted:         -                  -                 0M (0%)            8M (3%)     \n\
              [1s][gc,phases] GC(0) Y: Young Generation (Promote All) 14M(5%)->12M(4%) 0.072s\n",
         );
-        let young = told.concurrent[0];
-        assert_eq!(told.name(young.name), "Y: Young Generation (Promote All)");
+        let young = parsed.concurrent[0];
+        assert_eq!(parsed.name(young.name), "Y: Young Generation (Promote All)");
         assert_eq!((young.cycle, young.duration_ns), (false, Some(72_000_000)));
         let (heap, part) = (young.areas.get(Area::Heap), young.areas.get(Area::Young));
         assert_eq!(
@@ -444,8 +444,8 @@ mod tests {
     #[test]
     fn what_marks_found_alive_goes_to_their_cycles() {
         let live = |log: &str| -> Vec<Option<u64>> {
-            let told = told(log);
-            told.concurrent.iter().map(|cycle| cycle.live).collect()
+            let parsed = parsed(log);
+            parsed.concurrent.iter().map(|cycle| cycle.live).collect()
         };
         let m = |count: u64| Some(count << 20);
         assert_eq!(
@@ -489,7 +489,7 @@ mod tests {
     fn metaspace_of_zgc_and_shenandoah_goes_to_their_cycles() {
         let of = |change: Change| (change.before, change.after, change.capacity);
         let m = |count: u64| Some(count << 20);
-        let told_z = told(
+        let zgc = parsed(
             "[1s][gc,metaspace] GC(0) Metaspace: 4M used, 5M capacity, 6M committed, 8M reserved\n\
              [1s][gc,heap] GC(0)  Capacity:      300M (100%)        300M (100%)        300M (100%)        300M (100%)\n\
              [1s][gc] GC(0) Garbage Collection (Warmup) 14M(5%)->12M(4%)\n\
@@ -497,13 +497,13 @@ mod tests {
              [2s][gc,metaspace] GC(1) Metaspace: 7M used, 9M committed, 1088M reserved\n\
              [2s][gc] GC(1) Garbage Collection (Proactive) 14M(5%)->12M(4%)\n",
         );
-        let metaspace: Vec<_> = told_z
+        let metaspace: Vec<_> = zgc
             .concurrent
             .iter()
             .map(|cycle| of(cycle.areas.get(Area::Metaspace)))
             .collect();
         assert_eq!(metaspace, [(None, m(4), m(6)), (None, m(7), m(9))]);
-        let shenandoah = told(
+        let shenandoah = parsed(
             "[1s][gc] Using Shenandoah\n\
              [1s][gc] GC(0) Pause Final Update Refs 0.054ms\n\
              [1s][gc,metaspace] Metaspace: 1024K->2048K(4096K) NonClass: 490K(576K)->491K(576K)\n\

@@ -476,11 +476,11 @@ mod tests {
             // The second time from what the reader kept.
             for _ in 0..2 {
                 let (decorations, _) = reader.read(line.as_bytes()).unwrap();
-                let told = [
+                let identity = [
                     decorations.host(line.as_bytes()),
                     decorations.number(line.as_bytes()),
                 ];
-                assert_eq!(told, [host.as_bytes(), number.as_bytes()], "{line}");
+                assert_eq!(identity, [host.as_bytes(), number.as_bytes()], "{line}");
                 assert_eq!(decorations.numbers, numbers, "{line}");
             }
         }

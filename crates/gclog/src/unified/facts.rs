@@ -18,7 +18,7 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
     };
     let number = || whole(rest).map(|(value, _)| value);
     let bytes = || size(rest).map(|(value, _)| value);
-    let told = match name {
+    let found = match name {
         b"Version" => {
             let end = memmem::find(rest, b" (").unwrap_or(rest.len());
             unified.at(context, &message);
@@ -74,7 +74,7 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
         }
         _ => None,
     };
-    told.map_or(Read::Unknown, |told| fact(context, told))
+    found.map_or(Read::Unknown, |found| fact(context, found))
 }
 
 fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -146,11 +146,11 @@ fn text_fact<'a>(context: &mut Context<'_>, text: &'a [u8], make: fn(&'a str) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::parsed::parsed;
 
     #[test]
     fn a_header_tells_the_jvm_and_its_machine() {
-        let told = told(
+        let parsed = parsed(
             "[0.2s][info][gc     ] Using G1\n\
              [0.4s][info][gc,init] Version: 25.0.3+9-LTS (release)\n\
              [0.4s][info][gc,init] CPUs: 4 total, 2 available\n\
@@ -163,7 +163,7 @@ mod tests {
              [0.4s][info][arguments] jvm_args: -Xmx256m -XX:+UseG1GC\n",
         );
         assert_eq!(
-            told.others,
+            parsed.others,
             [
                 "Collector(G1)",
                 "Version(\"25.0.3+9-LTS\")",
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn headers_of_older_jvms_say_it_in_other_words() {
-        let told = told(
+        let parsed = parsed(
             "[0.1s][gc,init] Regions: 1200 x 256K\n\
              [0.1s][gc,init] Initialize Shenandoah heap: 300M initial, 4M min, 301M max\n\
              [0.1s][gc,init] GC threads: 2 parallel, 1 concurrent\n\
@@ -188,7 +188,7 @@ mod tests {
              [0.1s][gc,heap] Minimum heap 8388608  Initial heap 134217728  Maximum heap 134217729\n",
         );
         assert_eq!(
-            told.others,
+            parsed.others,
             [
                 "RegionSize(262144)",
                 "MaxHeap(315621376)",
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_of_generations_is_told_after_the_name() {
-        let told = told(
+    fn a_mode_of_generations_is_reported_after_the_name() {
+        let parsed = parsed(
             "[0.1s][gc] Using Shenandoah\n\
              [0.1s][gc,init] Mode: Generational\n",
         );
         assert_eq!(
-            told.others,
+            parsed.others,
             ["Collector(Shenandoah)", "Collector(GenerationalShenandoah)"]
         );
     }

@@ -50,10 +50,10 @@ fn object(text: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::read;
+    use super::super::parsed::read;
 
     #[test]
-    fn sizes_are_told_of_objects_and_of_allocations_under_any_decorations() {
+    fn sizes_are_reported_of_objects_and_of_allocations_under_any_decorations() {
         for (line, bytes, asked) in [
             (
                 "GC(7) Live humongous region 20 object size 1794400 start 0x00000006c2800000  with remset 1 code roots 0 is marked 0 reclaim candidate 0 type array 1",
@@ -88,10 +88,13 @@ mod tests {
                 "[3.214s][debug][gc,humongous] ",
                 "[3.214s][debug][gc,ergo,ihop  ] ",
             ] {
-                let (told, account) = read(&format!("[0.1s] Using G1\n{decorations}{line}\n"));
+                let (parsed, account) = read(&format!("[0.1s] Using G1\n{decorations}{line}\n"));
                 assert_eq!(account.unknown.lines, 0, "{decorations}{line}");
-                let found = told.others.iter().filter(|other| other.contains(&expected));
-                assert_eq!(found.count(), 1, "{decorations}{line}: {:?}", told.others);
+                let found = parsed
+                    .others
+                    .iter()
+                    .filter(|other| other.contains(&expected));
+                assert_eq!(found.count(), 1, "{decorations}{line}: {:?}", parsed.others);
             }
         }
     }
@@ -103,10 +106,13 @@ mod tests {
             "[1.0s][debug][gc,humongous] GC(7) Humongous region 3 (object size",
             "[1.0s][info][gc,heap] GC(7) Humongous regions: 4->2",
         ] {
-            let (told, account) = read(line);
+            let (parsed, account) = read(line);
             assert_eq!(account.unknown.lines, 0, "{line}");
-            let found = told.others.iter().any(|other| other.contains("Humongous"));
-            assert!(!found, "{line}: {:?}", told.others);
+            let found = parsed
+                .others
+                .iter()
+                .any(|other| other.contains("Humongous"));
+            assert!(!found, "{line}: {:?}", parsed.others);
         }
     }
 }

@@ -12,14 +12,14 @@ mod facts;
 mod humongous;
 mod noise;
 mod open;
+#[cfg(test)]
+mod parsed;
 mod pause;
 mod phases;
 mod references;
 mod safepoint;
 mod statistics;
 mod tags;
-#[cfg(test)]
-mod told;
 mod trigger;
 
 use memchr::memchr_iter;
@@ -40,9 +40,9 @@ use open::Open;
 pub(crate) struct Unified {
     open: Open,
     safepoint: safepoint::Region,
-    /// The collector, once a line has told.
+    /// The collector, once a line names it.
     collector: Option<Collector>,
-    /// Bytes of a G1 region, once a line has told.
+    /// Bytes of a G1 region, once a line contains them.
     region_bytes: Option<u64>,
     /// The same, if no collection began since: it may be of the JVM whose header is being read.
     fresh_region_bytes: Option<u64>,
@@ -148,7 +148,7 @@ impl Unified {
         }
     }
 
-    /// What has ended and was not told yet.
+    /// What has ended and was not reported yet.
     pub(crate) fn waiting(&self) -> Option<Event<'_>> {
         self.open.waiting()
     }
@@ -317,7 +317,7 @@ impl Unified {
         }
     }
 
-    /// When the line was printed. If the uptime fell, another JVM writes, which is told.
+    /// When the line was printed. If the uptime fell, another JVM writes, which is reported.
     fn at(&mut self, context: &mut Context<'_>, message: &Message<'_>) -> Stamp {
         let stamp = message.stamp;
         if let Some(uptime) = stamp.uptime_ns
@@ -365,7 +365,7 @@ impl Unified {
         )
     }
 
-    /// A line told the collector. Only the first to tell counts, but a generational mode shows later than its name.
+    /// A line named the collector. Only the first one counts, but a generational mode shows later than its name.
     fn found(&mut self, context: &mut Context<'_>, collector: Collector) {
         let news = matches!(
             (self.collector, collector),
@@ -406,7 +406,7 @@ fn out_of_memory(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::told::{read, told};
+    use super::parsed::{parsed, read};
 
     const PAUSE: &str = "GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.524ms";
 
@@ -423,29 +423,29 @@ mod tests {
                 PAUSE.replace('>', r"\u003e")
             ),
         ] {
-            let told = told(&line);
+            let parsed = parsed(&line);
             assert_eq!(
-                told.titles(),
+                parsed.titles(),
                 ["Pause Young (Normal) (G1 Evacuation Pause)"],
                 "{line}"
             );
-            assert_eq!(told.pauses[0].duration_ns, Some(3_524_000), "{line}");
+            assert_eq!(parsed.pauses[0].duration_ns, Some(3_524_000), "{line}");
         }
     }
 
     #[test]
     fn lines_of_the_application_are_unknown() {
-        let (told, account) = read(
+        let (parsed, account) = read(
             "[main] INFO  org.example.Service - started in 12 ms\n\
              [info] Compiling 3 sources\n\
              [2026-11-22T03:00:00.000+0000] request took 5ms\n",
         );
-        assert_eq!((told.pauses.len(), told.others.len()), (0, 0));
+        assert_eq!((parsed.pauses.len(), parsed.others.len()), (0, 0));
         assert_eq!(account.unknown.lines, 3);
     }
 
     #[test]
-    fn another_jvm_is_told_by_uptime_by_number_or_by_header() {
+    fn another_jvm_is_reported_by_uptime_by_number_or_by_header() {
         let pause = |stamp: &str, id: u32| {
             format!("{stamp} GC({id}) Pause Young (Allocation Failure) 4M->1M(9M) 1.000ms\n")
         };
@@ -459,8 +459,8 @@ mod tests {
             pause("[0.1s]", 1) + "[0.1s] Using Serial\n" + &pause("[0.1s]", 0),
             "[0.1s] Using Serial\n[0.1s] Using Serial\n".to_owned() + &pause("[0.1s]", 0),
         ] {
-            let (told, _) = read(&log);
-            let restarts = told.others.iter().filter(|other| *other == "Restart");
+            let (parsed, _) = read(&log);
+            let restarts = parsed.others.iter().filter(|other| *other == "Restart");
             assert_eq!(restarts.count(), 1, "{log}");
         }
     }
@@ -477,12 +477,12 @@ mod tests {
             .concat()
         };
         let began = |log: &str| {
-            let (told, _) = read(log);
-            let began = told
+            let (parsed, _) = read(log);
+            let began = parsed
                 .pauses
                 .iter()
                 .map(|one| one.began.uptime_ns.unwrap() / 1_000_000);
-            let restarts = told
+            let restarts = parsed
                 .others
                 .iter()
                 .filter(|other| *other == "Restart")
@@ -516,8 +516,8 @@ mod tests {
         ]
         .concat();
         let eden = |pause: &crate::event::Pause| pause.areas.get(crate::Area::Eden).before;
-        let (told, _) = read(&log);
-        let sizes: Vec<_> = told.pauses.iter().map(eden).collect();
+        let (parsed, _) = read(&log);
+        let sizes: Vec<_> = parsed.pauses.iter().map(eden).collect();
         assert_eq!(sizes, [Some(8 << 20), Some(2 << 20)]);
     }
 

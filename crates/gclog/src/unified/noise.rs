@@ -1,7 +1,7 @@
 //! Messages that are known and say nothing that is asked for.
 //!
 //! Where tags are printed they tell so, but `-Xlog:gc*:...:uptime` prints none. Then it is the words by which noise is
-//! told from what the application prints, so that the account can call unknown what is unknown.
+//! distinguished from what the application prints, so that the account can call unknown what is unknown.
 
 use memchr::memmem;
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_second_line_is_ignored_also_where_lines_have_decorations() {
-        let (_, account) = super::super::told::read(
+        let (_, account) = super::super::parsed::read(
             "[0.1s][trace][gc,task] GC(1) GCPolicy calc_default_active_workers() : active_workers(): 2\n \
              active_workers_by_JT: 6  active_workers_by_heap_size: 2\n",
         );

@@ -1,7 +1,7 @@
 //! Collections under way, by their number, and the last event, which waits for what may still follow it.
 //!
 //! What a collection prints before the line with its duration is gathered in a draft. The finished pause waits for
-//! its CPU time (`gc,cpu`), which comes right after it, and for the pause around it. It is told when anything else
+//! its CPU time (`gc,cpu`), which comes right after it, and for the pause around it. It is reported when anything else
 //! of its collection, another event or a safepoint comes. Buffers go round, so that nothing is allocated per pause.
 
 use crate::account::Read;
@@ -137,7 +137,7 @@ impl Draft {
         }
     }
 
-    /// What the marks of this cycle found alive, told once, at its end. Of a minor collection the tables tell the young generation
+    /// What the marks of this cycle found alive, reported once, at its end. Of a minor collection the tables tell the young generation
     /// alone.
     pub(super) fn live(&mut self, ends: bool, minor: bool) -> Option<u64> {
         if !ends {
@@ -338,7 +338,7 @@ impl Open {
         Read::Understood
     }
 
-    /// What has ended and was not told yet.
+    /// What has ended and was not reported yet.
     pub(super) fn waiting(&self) -> Option<Event<'_>> {
         match self.waiting {
             Waiting::Nothing => None,
@@ -444,28 +444,28 @@ fn cpu(text: &[u8]) -> Option<Cpu> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::parsed::parsed;
     use super::*;
 
     #[test]
     fn cpu_time_goes_to_the_pause_before_it() {
-        let told = told(
+        let parsed = parsed(
             "[1.3s][gc    ] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
              [1.3s][gc,cpu] GC(0) User=0.01s Sys=0.02s Real=0.06s\n\
              [1.4s][gc    ] GC(1) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
              [1.4s][gc,cpu] GC(7) User=9.01s Sys=9.02s Real=9.06s\n",
         );
-        let cpu = told.pauses[0].cpu.unwrap();
+        let cpu = parsed.pauses[0].cpu.unwrap();
         assert_eq!(
             (cpu.user_ns, cpu.sys_ns, cpu.real_ns),
             (10_000_000, 20_000_000, 60_000_000)
         );
-        assert_eq!(told.pauses[1].cpu, None);
+        assert_eq!(parsed.pauses[1].cpu, None);
     }
 
     #[test]
     fn a_young_collection_lies_within_the_remark_that_began_before_it() {
-        let told = told(
+        let parsed = parsed(
             "[0.642s][gc,start] GC(2) Pause Remark\n\
              [0.642s][gc,start] GC(3) Pause Young (CMS Final Remark)\n\
              [0.642s][gc,heap ] GC(3) ParNew: 5923K->5921K(46080K)\n\
@@ -474,12 +474,12 @@ mod tests {
              [0.646s][gc      ] GC(2) Pause Remark 53M->53M(95M) 3.259ms\n",
         );
         assert_eq!(
-            told.titles(),
+            parsed.titles(),
             ["Pause Young (CMS Final Remark)", "Pause Remark"]
         );
-        let nested: Vec<bool> = told.pauses.iter().map(|pause| pause.nested).collect();
+        let nested: Vec<bool> = parsed.pauses.iter().map(|pause| pause.nested).collect();
         assert_eq!(nested, [true, false]);
-        assert_eq!(told.pauses[1].areas.get(Area::Young).before, None);
+        assert_eq!(parsed.pauses[1].areas.get(Area::Young).before, None);
     }
 
     #[test]
@@ -491,29 +491,29 @@ mod tests {
         let begun = "[5.643s][gc,start] GC(3) Pause Young (Allocation Failure)\n\
                      [5.643s][gc,start] GC(4) Pause Full (Allocation Failure)\n";
         for log in [lines.to_owned(), format!("{begun}{lines}")] {
-            let told = told(&log);
-            let nested: Vec<bool> = told.pauses.iter().map(|pause| pause.nested).collect();
+            let parsed = parsed(&log);
+            let nested: Vec<bool> = parsed.pauses.iter().map(|pause| pause.nested).collect();
             assert_eq!(nested, [true, false, false], "{log}");
             // What the full collection moved is in the figures of both.
-            assert_eq!(told.pauses[1].promoted, None);
+            assert_eq!(parsed.pauses[1].promoted, None);
         }
     }
 
     #[test]
     fn the_loss_of_an_end_makes_nothing_nested() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc,start] GC(0) Pause Young (Normal) (G1 Evacuation Pause)\n\
              [2s][gc] GC(1) Pause Full (System.gc()) 9M->1M(9M) 5.000ms\n\
              [3s][gc] GC(2) Pause Full (System.gc()) 9M->1M(9M) 5.000ms\n",
         );
-        let durations: Vec<_> = told
+        let durations: Vec<_> = parsed
             .pauses
             .iter()
             .filter(|pause| !pause.nested)
             .map(|pause| pause.duration_ns)
             .collect();
         assert!(durations.contains(&Some(5_000_000)));
-        // The one without an end is told at the end of the log.
+        // The one without an end is reported at the end of the log.
         assert_eq!(durations.last(), Some(&None));
     }
 
@@ -522,15 +522,15 @@ mod tests {
         let log: Vec<String> = (0..1000)
             .map(|id| format!("[{id}s][gc,start] GC({}) Pause Remark\n", id * 2))
             .collect();
-        assert_eq!(told(&log.concat()).pauses.len(), 1000);
+        assert_eq!(parsed(&log.concat()).pauses.len(), 1000);
     }
 
     #[test]
     fn a_cut_log_has_a_pause_without_a_duration() {
-        let told = told(
+        let parsed = parsed(
             "[1.5s][gc,start] GC(7) Pause Full (System.gc())\n[1.6s][gc,age] GC(7) - age   1: 5 bytes, 5 total\n",
         );
-        let pause = &told.pauses[0];
+        let pause = &parsed.pauses[0];
         assert_eq!((pause.id, pause.duration_ns), (Some(7), None));
         assert_eq!(pause.began.uptime_ns, Some(1_500_000_000));
         assert_eq!(
@@ -541,12 +541,12 @@ mod tests {
 
     #[test]
     fn what_the_sweep_left_goes_to_the_last_phase_of_the_cycle() {
-        let told = told(
+        let parsed = parsed(
             "[0.6s][gc] GC(2) Concurrent Reset 0.046ms\n\
              [0.6s][gc,cpu] GC(2) User=0.04s Sys=0.01s Real=0.00s\n\
              [0.6s][gc,heap] GC(2) Old: 48865K->34645K(51200K)\n",
         );
-        let reset = told.concurrent[0];
+        let reset = parsed.concurrent[0];
         assert_eq!(reset.cpu_ns, Some(50_000_000));
         assert_eq!(reset.areas.get(Area::Old).after, Some(34645 << 10));
     }

@@ -305,7 +305,7 @@ pub(super) fn beside(
         Some(Collector::Z | Collector::GenerationalZ)
     );
     if z && (message.fine || memmem::find(message.text, b" (ZWorker").is_some()) {
-        // What single workers did inside of a phase that is told as a whole.
+        // What single workers did inside of a phase that is printed as a whole.
         return Read::Ignored;
     }
     let text = message.text.trim_ascii_end();
@@ -566,7 +566,7 @@ fn paced(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, rest[at + 1..].trim_ascii_start()))
 }
 
-/// A fact, told.
+/// Reports a fact.
 pub(super) fn fact(context: &mut Context<'_>, fact: Fact<'_>) -> Read {
     context.tell(Event::Fact(fact));
     Read::Understood
@@ -574,7 +574,7 @@ pub(super) fn fact(context: &mut Context<'_>, fact: Fact<'_>) -> Read {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::{read, told};
+    use super::super::parsed::{parsed, read};
     use super::*;
 
     #[test]
@@ -645,7 +645,7 @@ mod tests {
 
     #[test]
     fn a_degenerated_collection_that_becomes_a_full_one_is_a_full_one() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc] Using Shenandoah\n\
              [1s][gc] Trigger: Handle Allocation Failure\n\
              [1s][gc,start] GC(1) Pause Degenerated GC (Evacuation)\n\
@@ -655,16 +655,16 @@ mod tests {
              [3s][gc] GC(3) Degenerated GC upgrading to Full GC\n\
              [3s][gc] GC(3) Pause Degenerated GC (Mark) 95M->29M(96M) 9.363ms\n",
         );
-        let kinds: Vec<_> = told.pauses.iter().map(|pause| pause.kind).collect();
+        let kinds: Vec<_> = parsed.pauses.iter().map(|pause| pause.kind).collect();
         assert_eq!(kinds, [Kind::Full, Kind::Degenerated, Kind::Full]);
     }
 
     #[test]
     fn a_pause_began_its_duration_before_its_line() {
-        let told = told(
+        let parsed = parsed(
             "[2026-11-21T11:37:58.674+0000][1.334s][gc] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65,253 ms\n",
         );
-        let pause = &told.pauses[0];
+        let pause = &parsed.pauses[0];
         assert_eq!(pause.duration_ns, Some(65_253_000));
         assert_eq!(pause.began.uptime_ns, Some(1_268_747_000));
         assert_eq!(pause.began.wall_ns, Some(1_795_261_078_608_747_000));
@@ -689,10 +689,10 @@ mod tests {
                 "[1s][gc] GC(0) Pause Young (Allocation Failure) 20M->1M(100M) {duration}\n\
                  [2s][gc] GC(1) Pause Young (Allocation Failure) 20M->1M(100M) 1.500ms\n"
             );
-            let (told, account) = read(&log);
-            let durations: Vec<_> = told.pauses.iter().map(|one| one.duration_ns).collect();
+            let (parsed, account) = read(&log);
+            let durations: Vec<_> = parsed.pauses.iter().map(|one| one.duration_ns).collect();
             assert_eq!(durations, [None, Some(1_500_000)], "{duration}");
-            assert_eq!(told.titles()[0], told.titles()[1], "{duration}");
+            assert_eq!(parsed.titles()[0], parsed.titles()[1], "{duration}");
             assert_eq!(account.unknown.lines, 1, "{duration}");
             assert_eq!(account.samples[0].line, 1, "{duration}");
         }
@@ -708,7 +708,7 @@ mod tests {
 
     #[test]
     fn troubles_are_those_of_the_pause_they_were_printed_in() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc,start    ] GC(0) Pause Young (Allocation Failure)\n\
              [1s][gc,promotion] Promotion failed\n\
              [1s][gc          ] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 1.000ms\n\
@@ -718,7 +718,7 @@ mod tests {
              [4s][gc          ] GC(3) Pause Young (Normal) (G1 Evacuation Pause) (Evacuation Failure: Pinned) 6M->2M(9M) 1.000ms\n\
              [5s][gc          ] GC(4) Pause Young (Normal) (G1 Evacuation Pause) (Evacuation Failure) 6M->2M(9M) 1.000ms\n",
         );
-        let troubles: Vec<_> = told.pauses.iter().map(|pause| pause.troubles).collect();
+        let troubles: Vec<_> = parsed.pauses.iter().map(|pause| pause.troubles).collect();
         assert!(troubles[0].promotion_failed && !troubles[0].evacuation_failed);
         assert!(
             troubles[1].evacuation_failed && troubles[1].gc_locker && !troubles[1].promotion_failed
@@ -726,13 +726,13 @@ mod tests {
         assert!(troubles[2].evacuation_failed && troubles[4].evacuation_failed);
         // Native code held an object in a region: it stays there, and nothing failed.
         assert_eq!(troubles[3], crate::event::Troubles::default());
-        let cause = told.pauses[3].cause.map(|cause| told.name(cause));
+        let cause = parsed.pauses[3].cause.map(|cause| parsed.name(cause));
         assert_eq!(cause, Some("G1 Evacuation Pause"));
     }
 
     #[test]
     fn a_cycle_that_was_given_up_says_so() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc] GC(5) Concurrent Mark Cycle\n\
              [1s][gc,marking] GC(5) Concurrent Mark Abort\n\
              [1s][gc] GC(5) Concurrent Mark Cycle 27.000ms\n\
@@ -740,10 +740,10 @@ mod tests {
              [2s][gc] GC(6) Concurrent Mark (7.245s, 7.312s) 66.512ms\n\
              [2s][gc] GC(6) Concurrent Mark Cycle 27.000ms\n",
         );
-        let seen: Vec<_> = told
+        let seen: Vec<_> = parsed
             .concurrent
             .iter()
-            .map(|one| (told.name(one.name), one.cycle, one.aborted, one.duration_ns))
+            .map(|c| (parsed.name(c.name), c.cycle, c.aborted, c.duration_ns))
             .collect();
         assert_eq!(
             seen,
@@ -757,21 +757,21 @@ mod tests {
 
     #[test]
     fn a_cycle_without_a_duration_lasts_from_its_begin_to_its_end() {
-        let told = told(
+        let parsed = parsed(
             "[1.930s][gc,start] GC(0) Garbage Collection (Warmup)\n\
              [1.947s][gc,phases] GC(0) Concurrent Mark 17.167ms\n\
              [1.977s][gc] GC(0) Garbage Collection (Warmup) 40M(10%)->20M(5%)\n",
         );
-        let cycle = told.concurrent[1];
+        let cycle = parsed.concurrent[1];
         assert_eq!(cycle.duration_ns, Some(47_000_000));
         assert_eq!(cycle.began.uptime_ns, Some(1_930_000_000));
-        assert_eq!(cycle.cause.map(|cause| told.name(cause)), Some("Warmup"));
+        assert_eq!(cycle.cause.map(|cause| parsed.name(cause)), Some("Warmup"));
         assert_eq!(cycle.areas.get(Area::Heap).after, Some(20 << 20));
     }
 
     #[test]
     fn threads_that_waited_for_memory_are_named() {
-        let told = told(
+        let parsed = parsed(
             "[7.7s][info][gc] Allocation Stall (Task Scheduler (1)-7) 12.345ms\n\
              [8.0s][info][gc,stats] Allocation pacing accrued:\n\
              [8.0s][info][gc,stats]      13 of  2248 ms (  0.5%): <total>\n\
@@ -779,7 +779,7 @@ mod tests {
              [8.0s][info][gc,stats]       0 of  2248 ms (  0.0%): worker-4\n",
         );
         assert_eq!(
-            told.others,
+            parsed.others,
             [
                 "Some(\"Task Scheduler (1)-7\") 12345000",
                 "Some(\"worker-3\") 13000000"
@@ -788,13 +788,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_out_is_told_once_per_thread_and_not_per_cause() {
-        let (told, account) = read(
+    fn memory_that_is_out_is_reported_once_per_thread_and_not_per_cause() {
+        let (parsed, account) = read(
             "[9.1s] Out Of Memory (thread 8)\n\
              Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space\n\
              Caused by: java.lang.OutOfMemoryError: Java heap space\n",
         );
-        assert_eq!(told.others.len(), 2, "{:?}", told.others);
+        assert_eq!(parsed.others.len(), 2, "{:?}", parsed.others);
         assert_eq!(account.unknown.lines, 1);
     }
 }

@@ -82,11 +82,11 @@ fn tell(context: &mut Context<'_>, kind: &[u8], count: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::parsed::parsed;
 
     #[test]
     fn all_three_forms_tell_those_that_were_discovered() {
-        let told = told(
+        let parsed = parsed(
             "[1.976s][info][gc,ref      ] GC(0) Weak: 124 encountered, 106 discovered, 21 enqueued\n\
              [0.228s][info][gc,ref      ] GC(2) O:                       Encountered   Discovered     Enqueued \n\
              [0.228s][info][gc,ref      ] GC(2) O: Final References:              291            7            3 \n\
@@ -95,7 +95,7 @@ mod tests {
              [2.376s][info][gc,ref      ] GC(3) Enqueued    references: Soft: 0, Weak: 19, Final: 0, Phantom: 13\n",
         );
         assert_eq!(
-            told.others,
+            parsed.others,
             [
                 "WeakReference 106",
                 "FinalReference 7",

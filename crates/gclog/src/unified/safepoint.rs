@@ -168,25 +168,25 @@ fn before(end: Stamp, total_ns: u64) -> Stamp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::parsed::parsed;
 
     #[test]
     fn both_forms_tell_the_operation_the_way_to_it_and_the_whole() {
-        let told = told(
+        let parsed = parsed(
             "[0.2s][safepoint] Application time: 0.0041130 seconds\n\
              [0.2s][safepoint] Entering safepoint region: RevokeBias\n\
              [0.2s][safepoint] Leaving safepoint region\n\
              [0.2s][safepoint] Total time for which application threads were stopped: 0.0007182 seconds, Stopping threads took: 0.0006814 seconds\n\
              [3.0s][safepoint] Safepoint \"G1PauseRemark\", Time since last: 984136073 ns, Reaching safepoint: 24647 ns, At safepoint: 55787839 ns, Leaving safepoint: 338 ns, Total: 55812824 ns, Threads: 0 runnable, 15 total\n",
         );
-        assert_eq!(told.others.len(), 4, "{:?}", told.others);
-        assert!(told.others[0].ends_with("duration_ns: 4113000 }"));
-        assert_eq!(told.others[1], "Some(\"RevokeBias\") Some(681400) 718200");
+        assert_eq!(parsed.others.len(), 4, "{:?}", parsed.others);
+        assert!(parsed.others[0].ends_with("duration_ns: 4113000 }"));
+        assert_eq!(parsed.others[1], "Some(\"RevokeBias\") Some(681400) 718200");
         // The application ran until the safepoint began.
-        assert!(told.others[2].contains("uptime_ns: Some(2944187176)"));
-        assert!(told.others[2].ends_with("duration_ns: 984136073 }"));
+        assert!(parsed.others[2].contains("uptime_ns: Some(2944187176)"));
+        assert!(parsed.others[2].ends_with("duration_ns: 984136073 }"));
         assert_eq!(
-            told.others[3],
+            parsed.others[3],
             "Some(\"G1PauseRemark\") Some(24647) 55812824"
         );
     }

@@ -42,11 +42,11 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::parsed::parsed;
 
     #[test]
     fn a_trigger_of_shenandoah_is_the_cause_of_the_pause_that_begins_its_cycle() {
-        let told = told(
+        let parsed = parsed(
             "[1s][gc] Using Shenandoah\n\
              [1s][gc] Trigger: Learning 1 of 5. Free (139M) is below initial threshold (140M)\n\
              [1s][gc] GC(0) Pause Init Mark (unload classes) 0.076ms\n\
@@ -59,10 +59,10 @@ mod tests {
              [5s][gc] Trigger: Free (45M) is below minimum threshold (60M)\n\
              [5s][gc] GC(4) Pause Init Mark 0.076ms\n",
         );
-        let causes: Vec<_> = told
+        let causes: Vec<_> = parsed
             .pauses
             .iter()
-            .map(|pause| pause.cause.map(|cause| told.name(cause)))
+            .map(|pause| pause.cause.map(|cause| parsed.name(cause)))
             .collect();
         assert_eq!(
             causes,

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_the_writer_is_told() {
+    fn what_names_the_writer_is_reported() {
         for (text, expected) in [
             ("2026-01-02T03:04:05.123456789Z stdout F x", ""),
             ("[pod/web-0/app] 2026-01-02T03:04:05.1Z x", "web-0/app"),

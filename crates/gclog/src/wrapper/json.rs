@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_the_writer_is_told_wherever_it_stands() {
+    fn what_names_the_writer_is_reported_wherever_it_stands() {
         let text = br#"{"_PID":"12","log":"x","stream":"stdout","kubernetes":{"pod_name":"web-0","labels":{"app":"web"}}}"#;
         let mut from = Vec::new();
         assert_eq!(message(text, &mut Vec::new(), &mut from), Some(&b"x"[..]));

@@ -3,7 +3,7 @@
 //! A container's runtime, a collector of logs or syslog puts a text in front of each line, or makes a string of JSON of it.
 //! Each line is judged by itself, so that one file may hold wrapped lines, bare ones and those of other programs, and wrappers
 //! may lie within each other. The only state are lines that a runtime has cut into parts, and where an unknown kind of JSON
-//! has its messages. What names the writer, such as a container or a process, is told with the message. A bare line costs a look at its first bytes, and nothing is copied but what has escapes or parts.
+//! has its messages. What names the writer, such as a container or a process, is passed on with the message. A bare line costs a look at its first bytes, and nothing is copied but what has escapes or parts.
 //!
 //! - `escape.rs`: colours and other commands of a terminal.
 //! - `front.rs`: what stands in front of a line.
@@ -171,7 +171,7 @@ const JSON: u8 = 4;
 const ANY: u8 = 8;
 
 /// What most lines of a JVM are not, by few bytes of each. Behind the two first bytes that are the most frequent no branch follows
-/// the text, which before JDK 9 cannot be foretold.
+/// the text, which before JDK 9 cannot be predicted.
 #[inline]
 #[expect(clippy::needless_bitwise_bool, reason = "lazy operators are branches")]
 pub(crate) fn may_be_wrapped(text: &[u8]) -> bool {
@@ -217,7 +217,7 @@ mod tests {
 
     /// What each line turns out to be: bare as `=`, a part as `+`, a message with the number of earlier lines.
     fn read(wrapper: &mut Wrapper, lines: &[&str]) -> Vec<String> {
-        let told = |line: &&str| {
+        let describe = |line: &&str| {
             let line = Line {
                 text: line.as_bytes(),
                 bytes: line.len() as u64 + 1,
@@ -233,7 +233,7 @@ mod tests {
                 }
             }
         };
-        lines.iter().map(told).collect()
+        lines.iter().map(describe).collect()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::corpus;
 
-/// Files, peers, and the lines that decide between them and us, with what the peer makes of the line. Told by the counts of
+/// Files, peers, and the lines that decide between them and us, with what the peer makes of the line. Known by the counts of
 /// each sort in `truth.json`, and for `GCViewer` by what the pauses that it lacks have in common.
 const DECIDED: &[(&str, &str, u64, &str)] = &[
     (
@@ -166,15 +166,15 @@ fn read(log: &[u8]) -> Read {
 }
 
 /// What a log gives, as text.
-fn told(name: &str, log: &[u8], truth: &Value) -> String {
+fn render(name: &str, log: &[u8], truth: &Value) -> String {
     let Read {
         summary,
         account,
         seen,
     } = read(log);
-    let mut text = account_told(&account);
+    let mut text = render_account(&account);
     for run in &summary.runs {
-        text += &run_told(run);
+        text += &render_run(run);
     }
     for note in [
         viewer_note(name, log, &seen, &truth["gcviewer_1_36"]),
@@ -220,7 +220,7 @@ fn growth_note(name: &str, runs: &[Run]) -> Option<String> {
     Some(format!("no growth of what is alive ({certain}): {why}"))
 }
 
-fn account_told(account: &Account) -> String {
+fn render_account(account: &Account) -> String {
     let shares = [account.understood, account.ignored, account.unknown];
     let [understood, ignored, unknown] =
         shares.map(|share| format!("{} ({} bytes)", share.lines, share.bytes));
@@ -250,7 +250,7 @@ fn account_told(account: &Account) -> String {
     text
 }
 
-fn run_told(run: &Run) -> String {
+fn render_run(run: &Run) -> String {
     let mut text = format!("\nrun {}", run.number);
     let jvm = &run.jvm;
     for fact in [&jvm.collector, &jvm.version].into_iter().flatten() {
@@ -295,7 +295,7 @@ fn run_told(run: &Run) -> String {
             cpu.pauses
         );
     }
-    text += &memory_told(run);
+    text += &render_memory(run);
     for (name, trouble) in troubles(run) {
         if trouble.count > 0 {
             let line = trouble.first.as_ref().and_then(|first| first.line);
@@ -306,7 +306,7 @@ fn run_told(run: &Run) -> String {
     text
 }
 
-fn memory_told(run: &Run) -> String {
+fn render_memory(run: &Run) -> String {
     let mut text = String::new();
     if let Some(rate) = &run.allocation {
         let _ = writeln!(
@@ -522,7 +522,7 @@ fn every_log_gives_what_its_golden_text_says() {
         for name in &files {
             // Those of the published case and of the lab have none.
             let truth = truth.get(name).map_or(&Value::Null, |file| &file["truth"]);
-            let text = told(name, &corpus::bytes(name), truth);
+            let text = render(name, &corpus::bytes(name), truth);
             insta::assert_snapshot!(name.trim_end_matches('/'), text);
         }
     });

@@ -59,7 +59,7 @@ fn all(pairs: &Pairs) -> (u32, u32) {
     (held, all)
 }
 
-/// Times between old collections without an upper end, which always hold, are not told any more and do not count.
+/// Times between old collections without an upper end, which always hold, are not predicted any more and do not count.
 ///
 /// Looked at once, 103 of 108 lay in their interval. Two of the others showed that under Serial full collections come in the place
 /// of young ones, two that survivor spaces of G1 overflow; the model has both since.

@@ -150,7 +150,7 @@ impl Case {
     }
 
     /// Whether an output tells what this bean counts.
-    fn is_told(&self, output: Output, bean: &str) -> bool {
+    fn is_logged(&self, output: Output, bean: &str) -> bool {
         // Of those that move objects while the application runs `gc` alone tells cycles at best; ZGC of one generation does not
         // tell when one has begun.
         output != Output::Least
@@ -266,7 +266,7 @@ impl Counted {
 }
 
 /// What we read in the log.
-struct Told {
+struct Logged {
     pauses: Vec<Stopped>,
     concurrent: Vec<(String, Concurrent)>,
     summary: Summary,
@@ -279,7 +279,7 @@ struct Stopped {
     pause: Pause,
 }
 
-impl Told {
+impl Logged {
     fn of(log: &[u8]) -> Self {
         let mut summarizer = Summarizer::new();
         let (mut pauses, mut concurrent) = (Vec::new(), Vec::new());
@@ -424,7 +424,7 @@ fn run(case: &Case, java: &Path, folder: &Path) -> String {
 
 fn compared(case: &Case, output: Output, counted: &Counted, log: &[u8]) -> String {
     let mut wrong = String::new();
-    let whole = Told::of(log);
+    let whole = Logged::of(log);
     let [run] = &whole.summary.runs[..] else {
         return format!("  {} runs\n", whole.summary.runs.len());
     };
@@ -440,12 +440,12 @@ fn compared(case: &Case, output: Output, counted: &Counted, log: &[u8]) -> Strin
     if unknown > whole.account.lines() / 1000 {
         let _ = writeln!(wrong, "  {unknown} lines not understood");
     }
-    let (mut before, mut behind) = (Told::of(log), Told::of(log));
+    let (mut before, mut behind) = (Logged::of(log), Logged::of(log));
     // Stamps are milliseconds, and lines are stamped when they are printed.
     before.until(counted.at[0] - SLACK_MS);
     behind.until(counted.at[1] + SLACK_MS);
     let mut beans = gathered(case, &counted.beans);
-    beans.retain(|(bean, ..)| case.is_told(output, bean));
+    beans.retain(|(bean, ..)| case.is_logged(output, bean));
     for (bean, count, ms) in &beans {
         let (least, most) = (before.counts(bean), behind.counts(bean));
         if !(least..=most).contains(count) {

@@ -129,7 +129,7 @@ impl Score {
         f64::from(self.open[1]) / f64::from((self.open[0] + self.open[1]).max(1))
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let all = self.judged();
         format!(
             "{} of {all} inside ({:.0} %), {} earlier, {} later; the log ends within {}, {} of them had come before",
@@ -175,11 +175,11 @@ fn cut(log: &[u8], given: &Given) -> [Score; 3] {
             .iter()
             .map(|(end, _)| *end)
             .fold(f64::MIN, f64::max);
-        let Ok(told) = predict(&head.seen(), given, None, None) else {
+        let Ok(prediction) = predict(&head.seen(), given, None, None) else {
             continue;
         };
         for (kind, score) in KINDS.into_iter().zip(&mut scores) {
-            let Some(in_s) = told
+            let Some(in_s) = prediction
                 .next
                 .iter()
                 .find(|next| next.kind == kind)
@@ -214,13 +214,13 @@ fn all(logs: &[(String, Vec<u8>, Given)]) -> [Score; 3] {
         let scores = cut(log, given);
         for ((sum, score), kind) in sums.iter_mut().zip(&scores).zip(KINDS) {
             if score.early + score.late > score.inside / 4 {
-                eprintln!("  {name}, {kind}: {}", score.told());
+                eprintln!("  {name}, {kind}: {}", score.summary());
             }
             sum.add(score);
         }
     }
     for (sum, kind) in sums.iter().zip(KINDS) {
-        eprintln!("{kind}: {}", sum.told());
+        eprintln!("{kind}: {}", sum.summary());
     }
     sums
 }
@@ -229,14 +229,14 @@ fn all(logs: &[(String, Vec<u8>, Given)]) -> [Score; 3] {
 /// enough of both.
 #[track_caller]
 fn check(score: &Score, kind: &str, least: u32) {
-    let told = score.told();
-    assert!(score.judged() >= least, "{kind}: {told}");
-    assert!(score.share() >= 0.85, "{kind}: {told}");
-    assert!(score.too_early() <= 0.1, "{kind}: {told}");
+    let summary = score.summary();
+    assert!(score.judged() >= least, "{kind}: {summary}");
+    assert!(score.share() >= 0.85, "{kind}: {summary}");
+    assert!(score.too_early() <= 0.1, "{kind}: {summary}");
 }
 
 #[test]
-fn the_next_collections_of_own_logs_come_when_they_were_told() {
+fn the_next_collections_of_own_logs_come_when_they_were_predicted() {
     let names = corpus::names(&pairs::folder());
     let logs = names.iter().filter_map(|name| {
         let name = name.strip_suffix(".log.gz")?;
@@ -249,7 +249,7 @@ fn the_next_collections_of_own_logs_come_when_they_were_told() {
 }
 
 #[test]
-fn the_next_collections_of_the_corpus_come_when_they_were_told() {
+fn the_next_collections_of_the_corpus_come_when_they_were_predicted() {
     let mut names = corpus::logs();
     names.retain(|name| !name.starts_with("damaged"));
     let logs = names

@@ -412,12 +412,12 @@ fn twice_the_fixed_young_generation_under_g1() {
         .what_if
         .unwrap()
         .figures;
-    assert_untold(&figures, OldInterval, "at least 4.1 s, at most 44.3 s");
+    assert_unknown(&figures, OldInterval, "at least 4.1 s, at most 44.3 s");
 }
 
 /// Planted services (`testkit/java/GcPlant.java`) of which one option differs.
 #[test]
-fn the_time_between_old_collections_is_told_only_where_it_holds() {
+fn the_time_between_old_collections_is_reported_only_where_it_holds() {
     let base = "plant-serial-base";
     // A larger heap: the log shows all that it takes.
     let larger = "plant-serial-heap-543m";
@@ -440,14 +440,14 @@ fn the_time_between_old_collections_is_told_only_where_it_holds() {
     )
     .measured;
     assert!(measured.unwrap() > 4.0 * 1.07, "{measured:?}");
-    assert_untold(
+    assert_unknown(
         &figures,
         OldInterval,
         "at least 505 ms, without an upper bound",
     );
     // ZGC in a heap that leaves no room: it said that cycles follow each other in no time at all.
     let tight = predicted("plant-zgc-heap-316m", Some(&heap(160.0)));
-    assert_untold(
+    assert_unknown(
         &tight.what_if.unwrap().figures,
         OldInterval,
         "no room is left",
@@ -455,7 +455,7 @@ fn the_time_between_old_collections_is_told_only_where_it_holds() {
 }
 
 #[track_caller]
-fn assert_untold(figures: &[Figure], quantity: Quantity, why: &str) {
+fn assert_unknown(figures: &[Figure], quantity: Quantity, why: &str) {
     let figure = of(figures, quantity);
     assert_eq!(figure.estimate, None, "{figure:?}");
     assert!(
@@ -514,7 +514,7 @@ fn every_log_predicts_itself() {
         }
         let off = |quantity| {
             let figure = of(&prediction.now, quantity);
-            figure.estimate.expect("told").point / figure.measured.expect("measured") - 1.0
+            figure.estimate.expect("predicted").point / figure.measured.expect("measured") - 1.0
         };
         // Where survivor spaces overflow, how much is promoted is known between bounds only; and with it how many fills of Eden end
         // in a full collection.
@@ -534,10 +534,10 @@ fn the_figures_of_the_log_are_those_of_its_summary() {
         let run = &summary.runs[0];
         let prediction = predicted(name, None);
         let same = |quantity, expected: f64| {
-            let told = of(&prediction.now, quantity).measured.expect("measured");
+            let measured = of(&prediction.now, quantity).measured.expect("measured");
             assert!(
-                (told / expected - 1.0).abs() < 1e-3,
-                "{name}: {quantity:?} {told} {expected}"
+                (measured / expected - 1.0).abs() < 1e-3,
+                "{name}: {quantity:?} {measured} {expected}"
             );
         };
         let spread = run.pauses.by_kind["young"];
@@ -562,10 +562,10 @@ fn sizes_that_what_is_in_use_does_not_fit_into_are_refused() {
     // 74 MiB are in use in the old generation, of 85, and no old collection shows that less would do.
     let seen = corpus("own_jdk17-serial");
     for change in [heap(45.0), heap(64.0), young(100.0)] {
-        let told = predict(&seen, &Given::default(), None, Some(&change));
+        let prediction = predict(&seen, &Given::default(), None, Some(&change));
         assert!(
-            matches!(&told, Err(Error::Contradiction(why)) if why.contains("in use")),
-            "{told:?}"
+            matches!(&prediction, Err(Error::Contradiction(why)) if why.contains("in use")),
+            "{prediction:?}"
         );
     }
     assert!(predict(&seen, &Given::default(), None, Some(&heap(256.0))).is_ok());

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::corpus;
 
-/// Everything that a log told, names as text.
+/// All events of a log, names as text.
 #[derive(Default)]
-struct Told {
+struct Events {
     pauses: Vec<(String, Pause)>,
     concurrent: Vec<(String, Concurrent)>,
     safepoints: Vec<Safepoint>,
@@ -29,39 +29,41 @@ struct Told {
     account: Account,
 }
 
-fn read(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+fn read(bytes: &[u8]) -> Events {
+    let mut events = Events::default();
     let mut parser = Parser::new();
     let mut sink = |names: &Names, event: Event<'_>| match event {
         Event::Pause(pause) => {
-            told.pauses
+            events
+                .pauses
                 .push((names.get(pause.name).to_owned(), pause.clone()));
             let phases = pause.phases.iter();
-            told.phases
+            events
+                .phases
                 .extend(phases.map(|phase| (names.get(phase.name).to_owned(), phase.duration_ns)));
         }
-        Event::Concurrent(phase) => told
+        Event::Concurrent(phase) => events
             .concurrent
             .push((names.get(phase.name).to_owned(), *phase)),
-        Event::Safepoint(safepoint) => told.safepoints.push(*safepoint),
-        Event::Ran { .. } => told.ran += 1,
-        Event::FreeLists { free, largest, .. } => told.free_lists.push((free, largest)),
-        Event::Fact(fact) => told.facts.push(format!("{fact:?}")),
-        Event::Restart => told.restarts += 1,
+        Event::Safepoint(safepoint) => events.safepoints.push(*safepoint),
+        Event::Ran { .. } => events.ran += 1,
+        Event::FreeLists { free, largest, .. } => events.free_lists.push((free, largest)),
+        Event::Fact(fact) => events.facts.push(format!("{fact:?}")),
+        Event::Restart => events.restarts += 1,
         // The script that counted took tables of ZGC and Shenandoah for logs of this age.
-        Event::Statistic(_) => told.statistics += 1,
+        Event::Statistic(_) => events.statistics += 1,
         other => panic!("no log of JDK 8 tells {other:?}"),
     };
     parser.push(bytes, &mut sink);
-    told.account = parser.finish(&mut sink);
-    told
+    events.account = parser.finish(&mut sink);
+    events
 }
 
-fn of(name: &str) -> Told {
+fn of(name: &str) -> Events {
     read(&corpus::log(name))
 }
 
-impl Told {
+impl Events {
     fn named(&self, names: &[&str]) -> u64 {
         let pauses = self.pauses.iter();
         pauses
@@ -100,42 +102,42 @@ impl Told {
 }
 
 /// What this crate makes of a count of `truth.json`; nothing for counts that no event stands for.
-fn counted(told: &Told, key: &str) -> Option<u64> {
+fn counted(events: &Events, key: &str) -> Option<u64> {
     // Only a block tells of the young generation and of its spaces.
     let block = |pause: &Pause| {
-        let told = |area: Area| pause.areas.get(area).before.is_some();
-        told(Area::Young) && (told(Area::Eden) || told(Area::Survivor))
+        let has_before = |area: Area| pause.areas.get(area).before.is_some();
+        has_before(Area::Young) && (has_before(Area::Eden) || has_before(Area::Survivor))
     };
     Some(match key {
-        "parnew" => told.with_phase("ParNew"),
-        "defnew" => told.with_phase("DefNew"),
-        "cms_old_stw" => told.with_phase("CMS"),
-        "tenured_stw" => told.with_phase("Tenured"),
-        "psyoung_minor" => told.named(&["PSYoungGen"]),
-        "full_gc_marker" => told.named(&["Full GC"]),
-        "ps_old_stw" => told.pauses_that(|pause| {
+        "parnew" => events.with_phase("ParNew"),
+        "defnew" => events.with_phase("DefNew"),
+        "cms_old_stw" => events.with_phase("CMS"),
+        "tenured_stw" => events.with_phase("Tenured"),
+        "psyoung_minor" => events.named(&["PSYoungGen"]),
+        "full_gc_marker" => events.named(&["Full GC"]),
+        "ps_old_stw" => events.pauses_that(|pause| {
             pause.kind == Kind::Full && pause.areas.get(Area::Old).after.is_some()
         }),
-        "cms_initial_mark" => told.named(&["CMS-initial-mark"]),
-        "cms_remark" => told.named(&["CMS-remark"]),
-        "cms_sweep_done" => told.ended("CMS-concurrent-sweep"),
+        "cms_initial_mark" => events.named(&["CMS-initial-mark"]),
+        "cms_remark" => events.named(&["CMS-remark"]),
+        "cms_sweep_done" => events.ended("CMS-concurrent-sweep"),
         "concurrent_mode_failure" => {
-            told.pauses_that(|pause| pause.troubles.concurrent_mode_failure)
+            events.pauses_that(|pause| pause.troubles.concurrent_mode_failure)
         }
-        "promotion_failed" => told.pauses_that(|pause| pause.troubles.promotion_failed),
-        "g1_young" => told.named(&["GC pause (young)", "GC pause (young) (initial-mark)"]),
-        "g1_mixed" => told.named(&["GC pause (mixed)"]),
-        "g1_remark" => told.named(&["GC remark"]),
-        "g1_cleanup" => told.named(&["GC cleanup"]),
-        "to_space" => told.pauses_that(|pause| pause.troubles.evacuation_failed),
-        "app_stopped_lines" => told.safepoints.len() as u64,
-        "app_time_lines" => told.ran,
-        "heap_before_gc" => told.pauses_that(block),
-        "tenuring_blocks" => told.pauses_that(|pause| pause.ages.is_some()),
+        "promotion_failed" => events.pauses_that(|pause| pause.troubles.promotion_failed),
+        "g1_young" => events.named(&["GC pause (young)", "GC pause (young) (initial-mark)"]),
+        "g1_mixed" => events.named(&["GC pause (mixed)"]),
+        "g1_remark" => events.named(&["GC remark"]),
+        "g1_cleanup" => events.named(&["GC cleanup"]),
+        "to_space" => events.pauses_that(|pause| pause.troubles.evacuation_failed),
+        "app_stopped_lines" => events.safepoints.len() as u64,
+        "app_time_lines" => events.ran,
+        "heap_before_gc" => events.pauses_that(block),
+        "tenuring_blocks" => events.pauses_that(|pause| pause.ages.is_some()),
         // CPU times stand behind pauses and behind concurrent phases of CMS, from JDK 6 on with all of them.
         "times_blocks" => {
-            let concurrent = told.concurrent.iter();
-            told.pauses_that(|pause| pause.cpu.is_some())
+            let concurrent = events.concurrent.iter();
+            events.pauses_that(|pause| pause.cpu.is_some())
                 + concurrent
                     .filter(|(_, phase)| phase.cpu_ns.is_some())
                     .count() as u64
@@ -177,9 +179,9 @@ fn every_count_of_the_truth_is_met() {
     let mut checked = BTreeMap::<String, u64>::new();
     let mut offenders = Vec::new();
     for (name, truth) in corpus::counted("preunified") {
-        let told = of(&name);
+        let events = of(&name);
         for (key, expected) in truth.as_object().unwrap() {
-            let Some(found) = counted(&told, key) else {
+            let Some(found) = counted(&events, key) else {
                 continue;
             };
             let otherwise = SEEN_OTHERWISE
@@ -200,8 +202,8 @@ fn every_count_of_the_truth_is_met() {
 fn the_longest_pause_of_the_truth_is_met_to_the_nanosecond() {
     let mut files = 0;
     for (name, truth) in corpus::counted("preunified") {
-        let told = of(&name);
-        let longest = told
+        let events = of(&name);
+        let longest = events
             .pauses
             .iter()
             .filter_map(|(_, pause)| pause.duration_ns)
@@ -212,7 +214,7 @@ fn the_longest_pause_of_the_truth_is_met_to_the_nanosecond() {
             assert_eq!(longest, Some(expected), "{name}");
             files += 1;
         }
-        let real = told
+        let real = events
             .pauses
             .iter()
             .filter_map(|(_, pause)| pause.cpu.map(|cpu| cpu.real_ns))
@@ -235,7 +237,7 @@ fn the_jvms_own_counters_are_met() {
         ("own_jdk8-cms-seedflags.log", "ParNew", "CMS"),
         ("own_jdk8-cms-scavenge-before-remark.log", "ParNew", "CMS"),
     ] {
-        let told = of(name);
+        let events = of(name);
         let (_, truth) = corpus::truth()
             .into_iter()
             .find(|(file, _)| file == name)
@@ -243,21 +245,21 @@ fn the_jvms_own_counters_are_met() {
         let beans = truth["truth"]["jvm_mxbeans"]["gc"].as_object().unwrap();
         let count = |bean: &str| beans[bean]["count"].as_u64().unwrap();
         if old == "Tenured" {
-            assert_eq!(told.with_phase(young), count("Copy"), "{name}");
-            assert_eq!(told.with_phase(old), count("MarkSweepCompact"), "{name}");
+            assert_eq!(events.with_phase(young), count("Copy"), "{name}");
+            assert_eq!(events.with_phase(old), count("MarkSweepCompact"), "{name}");
         } else {
-            assert_eq!(told.with_phase(young), count("ParNew"), "{name}");
-            let cycles = told.ended("CMS-concurrent-sweep");
+            assert_eq!(events.with_phase(young), count("ParNew"), "{name}");
+            let cycles = events.ended("CMS-concurrent-sweep");
             assert_eq!(
-                told.with_phase(old) + cycles,
+                events.with_phase(old) + cycles,
                 count("ConcurrentMarkSweep"),
                 "{name}"
             );
         }
     }
-    let told = of("own_jdk8-parallel-adaptive.log");
+    let events = of("own_jdk8-parallel-adaptive.log");
     assert_eq!(
-        (told.named(&["PSYoungGen"]), told.named(&["Full GC"])),
+        (events.named(&["PSYoungGen"]), events.named(&["Full GC"])),
         (38, 10)
     );
 }
@@ -267,8 +269,8 @@ const KIB: u64 = 1024;
 /// A remark of 18 seconds, because the young generation was full.
 #[test]
 fn the_long_remark_of_the_published_case_is_read_off_exactly() {
-    let told = of("seed-cms-remark-before.log");
-    let remark = told.pause("CMS-remark");
+    let events = of("seed-cms-remark-before.log");
+    let remark = events.pause("CMS-remark");
     assert_eq!(remark.duration_ns, Some(18_176_961_000));
     assert_eq!(remark.kind, Kind::Remark);
     assert_eq!(
@@ -281,7 +283,7 @@ fn the_long_remark_of_the_published_case_is_read_off_exactly() {
     assert_eq!(used(Area::Old), Some(2_202_742 * KIB));
     assert_eq!(used(Area::Heap), Some(6_959_670 * KIB));
     assert_eq!(remark.cpu.map(|cpu| cpu.user_ns), Some(71_370_000_000));
-    let phases: Vec<(&str, u64)> = told
+    let phases: Vec<(&str, u64)> = events
         .phases
         .iter()
         .map(|(name, duration)| (name.as_str(), *duration))
@@ -297,32 +299,32 @@ fn the_long_remark_of_the_published_case_is_read_off_exactly() {
         ]
     );
     // `CMS: abort preclean due to time` stands before its stamp.
-    let (_, preclean) = &told.concurrent[2];
+    let (_, preclean) = &events.concurrent[2];
     assert!(preclean.aborted);
     assert_eq!(preclean.duration_ns, Some(5_210_000_000));
     assert_eq!(preclean.began.uptime_ns, Some(261_981_304_000_000));
     // The line with two dates in a row holds one, the start of the sweep stands on the next.
-    assert_eq!(told.ran, 4);
-    assert_eq!(told.pauses.len(), 2);
+    assert_eq!(events.ran, 4);
+    assert_eq!(events.pauses.len(), 2);
     assert!(
-        told.account.samples.is_empty(),
+        events.account.samples.is_empty(),
         "{:?}",
-        told.account.samples
+        events.account.samples
     );
 }
 
 /// The same service with a young collection before the remark.
 #[test]
 fn the_short_remark_of_the_published_case_holds_a_young_collection() {
-    let told = of("seed-cms-remark-after.log");
-    let remark = told.pause("CMS-remark");
+    let events = of("seed-cms-remark-after.log");
+    let remark = events.pause("CMS-remark");
     assert_eq!(remark.duration_ns, Some(126_442_000));
     assert_eq!(
         remark.young_occupancy,
         Some((5_803_756 * KIB, 11_953_792 * KIB))
     );
     assert!(!remark.nested);
-    let young = told.pause("ParNew");
+    let young = events.pause("ParNew");
     assert!(young.nested);
     assert_eq!(young.duration_ns, Some(66_961_000));
     assert_eq!(
@@ -334,9 +336,9 @@ fn the_short_remark_of_the_published_case_holds_a_young_collection() {
         }
     );
     assert_eq!(young.promoted, Some(2312 * KIB));
-    assert_eq!(told.phase("Rescan (parallel)"), 39_269_000);
+    assert_eq!(events.phase("Rescan (parallel)"), 39_269_000);
     // The author's own lines are nobody's.
-    let unknown: Vec<u64> = told
+    let unknown: Vec<u64> = events
         .account
         .samples
         .iter()
@@ -347,16 +349,17 @@ fn the_short_remark_of_the_published_case_holds_a_young_collection() {
 
 #[test]
 fn a_pause_within_a_pause_is_not_added_twice() {
-    let told = of("own_jdk8-cms-scavenge-before-remark.log");
+    let events = of("own_jdk8-cms-scavenge-before-remark.log");
     let total = |nested: bool| -> u64 {
-        told.pauses
+        events
+            .pauses
             .iter()
             .filter(|(_, pause)| pause.nested == nested)
             .filter_map(|(_, pause)| pause.duration_ns)
             .sum()
     };
-    assert_eq!(told.pauses_that(|pause| pause.nested), 7);
-    let remarks: u64 = told
+    assert_eq!(events.pauses_that(|pause| pause.nested), 7);
+    let remarks: u64 = events
         .pauses
         .iter()
         .filter(|(name, _)| name == "CMS-remark")
@@ -364,16 +367,20 @@ fn a_pause_within_a_pause_is_not_added_twice() {
         .sum();
     // Every one of them lies within a remark, which is longer.
     assert!(total(true) < remarks && remarks < total(false));
-    for (name, pause) in &told.pauses {
+    for (name, pause) in &events.pauses {
         assert!(!pause.nested || name == "ParNew", "{name}");
     }
 }
 
 #[test]
 fn what_was_promoted_by_the_sizes_is_what_the_jvm_counted() {
-    let told = of("own_jdk8-parallel-adaptive.log");
+    let events = of("own_jdk8-parallel-adaptive.log");
     let mut pauses = 0;
-    for (_, pause) in told.pauses.iter().filter(|(name, _)| name == "PSYoungGen") {
+    for (_, pause) in events
+        .pauses
+        .iter()
+        .filter(|(name, _)| name == "PSYoungGen")
+    {
         // `AdaptiveSizePolicy::update_averages: ... promoted: 4767744`, in bytes.
         let counted = pause.promoted.expect("the policy prints it");
         let freed = |area: Area| {
@@ -389,8 +396,8 @@ fn what_was_promoted_by_the_sizes_is_what_the_jvm_counted() {
 
 #[test]
 fn blocks_of_the_heap_give_what_the_pause_does_not_print() {
-    let told = of("own_jdk8-cms-scavenge-before-remark.log");
-    let young = told.pause("ParNew");
+    let events = of("own_jdk8-cms-scavenge-before-remark.log");
+    let young = events.pause("ParNew");
     let old = young.areas.get(Area::Old);
     let eden = young.areas.get(Area::Eden);
     assert!(old.before.is_some() && old.after.is_some());
@@ -403,16 +410,16 @@ fn blocks_of_the_heap_give_what_the_pause_does_not_print() {
 }
 
 #[test]
-fn two_jvms_in_one_file_are_told_apart() {
+fn two_jvms_in_one_file_are_distinguished() {
     let mut both = corpus::log("own_jdk8-cms-seedflags.log");
     both.extend(corpus::log("own_jdk8-serial.log"));
-    let told = read(&both);
-    assert_eq!(told.restarts, 1);
+    let events = read(&both);
+    assert_eq!(events.restarts, 1);
     let alone = [of("own_jdk8-cms-seedflags.log"), of("own_jdk8-serial.log")];
-    let pauses: usize = alone.iter().map(|told| told.pauses.len()).sum();
-    assert_eq!(told.pauses.len(), pauses);
-    let facts: Vec<&String> = alone.iter().flat_map(|told| &told.facts).collect();
-    assert_eq!(told.facts.iter().collect::<Vec<_>>(), facts);
+    let pauses: usize = alone.iter().map(|log| log.pauses.len()).sum();
+    assert_eq!(events.pauses.len(), pauses);
+    let facts: Vec<&String> = alone.iter().flat_map(|log| &log.facts).collect();
+    assert_eq!(events.facts.iter().collect::<Vec<_>>(), facts);
 }
 
 #[test]
@@ -448,7 +455,7 @@ fn a_log_that_is_cut_at_any_line_gives_what_is_there() {
     for end in &ends {
         let head = read(&log[..*end]);
         let tail = read(&log[*end + 1..]);
-        // Of a pause that is cut in two, both halves may be told, or none that has its name and its figure.
+        // Of a pause that is cut in two, both halves may be reported, or none that has its name and its figure.
         let pauses = head.pauses.len() + tail.pauses.len();
         assert!(pauses.abs_diff(whole.pauses.len()) <= 1, "cut at {end}");
     }
@@ -469,13 +476,14 @@ fn holes_and_lines_of_the_application_change_no_event() {
         mixed.extend(line);
     }
     let mixed = read(&mixed);
-    let told = |told: &Told| -> Vec<(String, Option<u64>, Option<u64>)> {
-        told.pauses
+    let pauses_of = |events: &Events| -> Vec<(String, Option<u64>, Option<u64>)> {
+        events
+            .pauses
             .iter()
             .map(|(name, pause)| (name.clone(), pause.duration_ns, pause.began.uptime_ns))
             .collect()
     };
-    assert_eq!(told(&mixed), told(&clean));
+    assert_eq!(pauses_of(&mixed), pauses_of(&clean));
     assert_eq!(mixed.ran, clean.ran);
     assert_eq!(mixed.restarts, 0);
     assert_eq!(mixed.account.nul_bytes, 4096);
@@ -530,13 +538,13 @@ fn sums_of_zgc_and_shenandoah_are_read_where_nothing_else_is_left() {
         ("garbagecat_dataset273.txt", 56),
         ("garbagecat_dataset274.txt", 54),
     ] {
-        let told = of(name);
+        let events = of(name);
         assert_eq!(
-            (told.statistics, told.account.unknown.lines),
+            (events.statistics, events.account.unknown.lines),
             (rows, 0),
             "{name}"
         );
-        assert!(told.pauses.is_empty());
+        assert!(events.pauses.is_empty());
     }
 }
 
@@ -549,26 +557,26 @@ fn nothing_that_hotspot_prints_is_unknown() {
         ("gctoolkit_preunified_g1gc_corrupted_rollsbackclock.log", 1),
     ];
     for (name, _) in corpus::counted("preunified") {
-        let told = of(&name);
+        let events = of(&name);
         let expected = others
             .iter()
             .find(|(other, _)| *other == name)
             .map_or(0, |(_, lines)| *lines);
         assert_eq!(
-            told.account.unknown.lines, expected,
+            events.account.unknown.lines, expected,
             "{name}: {:?}",
-            told.account.samples
+            events.account.samples
         );
     }
 }
 
 #[test]
-fn free_lists_of_the_old_generation_are_told_in_bytes() {
-    let told = of("own_jdk8-cms-cmf.log");
+fn free_lists_of_the_old_generation_are_reported_in_bytes() {
+    let events = of("own_jdk8-cms-cmf.log");
     // 12 582 912 words of 8 bytes: the whole old generation of 96 MiB, in one block.
-    assert_eq!(told.free_lists[0], (96 << 20, 96 << 20));
+    assert_eq!(events.free_lists[0], (96 << 20, 96 << 20));
     // `Before GC:` and `After GC:` of each of the 48 collections.
-    assert_eq!(told.free_lists.len(), 96);
+    assert_eq!(events.free_lists.len(), 96);
     // With `PrintFLSStatistics=2` the small blocks count as well, the permanent generation does not.
     let both = of("gcviewer_SampleSun1_7_0CmsPrintFlsStats2.txt");
     assert_eq!(both.free_lists.len(), 6);
@@ -577,7 +585,7 @@ fn free_lists_of_the_old_generation_are_told_in_bytes() {
 
 #[test]
 fn a_header_tells_the_jvm_its_flags_and_its_machine() {
-    let told = of("own_jdk8-cms-cmf.log");
+    let events = of("own_jdk8-cms-cmf.log");
     for fact in [
         r#"Version("1.8.0_504-8u504-ga-1-b01")"#,
         "Memory(25276510208)",
@@ -586,10 +594,13 @@ fn a_header_tells_the_jvm_its_flags_and_its_machine() {
         "ParallelWorkers(2)",
         "Collector(Cms)",
     ] {
-        assert!(told.facts.iter().any(|other| other == fact), "{fact}");
+        assert!(events.facts.iter().any(|other| other == fact), "{fact}");
     }
     let fact = format!("{:?}", Fact::Swap(0));
-    assert_eq!(told.facts.iter().filter(|other| **other == fact).count(), 1);
+    assert_eq!(
+        events.facts.iter().filter(|other| **other == fact).count(),
+        1
+    );
 }
 
 proptest! {

@@ -22,13 +22,13 @@ const LOGS: [&str; 10] = [
 ];
 
 /// All events as text, and the account.
-fn told(pieces: &[&[u8]]) -> (String, Account) {
-    let mut told = String::new();
+fn event_text(pieces: &[&[u8]]) -> (String, Account) {
+    let mut text = String::new();
     let mut sink = |names: &Names, event: Event<'_>| {
-        // Names are numbers by order of appearance, the same in both readings if all that was told is.
-        let _ = writeln!(told, "{event:?}");
+        // Names are numbers by order of appearance, the same in both readings if all events are.
+        let _ = writeln!(text, "{event:?}");
         if let Event::Pause(pause) = event {
-            let _ = writeln!(told, "{}", names.get(pause.name));
+            let _ = writeln!(text, "{}", names.get(pause.name));
         }
     };
     let mut parser = Parser::new();
@@ -36,7 +36,7 @@ fn told(pieces: &[&[u8]]) -> (String, Account) {
         parser.push(piece, &mut sink);
     }
     let account = parser.finish(&mut sink);
-    (told, account)
+    (text, account)
 }
 
 /// The pieces between sorted positions.
@@ -59,7 +59,7 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
     ) {
         let log = corpus::log(LOGS[which]);
-        prop_assert_eq!(told(&pieces(&log, &cuts)), told(&[&log]));
+        prop_assert_eq!(event_text(&pieces(&log, &cuts)), event_text(&[&log]));
     }
 
     #[test]
@@ -74,7 +74,7 @@ proptest! {
             log[at] = byte;
             log.drain(at..(at + gone).min(log.len() - 1));
         }
-        let (_, account) = told(&[&log]);
+        let (_, account) = event_text(&[&log]);
         prop_assert_eq!(account.bytes(), log.len() as u64);
     }
 
@@ -93,7 +93,7 @@ proptest! {
         ),
     ) {
         let log = words.concat();
-        let (_, account) = told(&[log.as_bytes()]);
+        let (_, account) = event_text(&[log.as_bytes()]);
         prop_assert_eq!(account.bytes(), log.len() as u64);
     }
 }

@@ -99,7 +99,7 @@ fn the_remark_of_the_seed_was_rescanning_of_a_full_young_generation() {
     );
     let evidence = evidence(&before);
     let reading = evidence.reading(&keys::GC_REMARK_LONGEST, &Subject::new(Kind::Jvm, 1));
-    let line = &reading.expect("it is told").origin.line;
+    let line = &reading.expect("it is known").origin.line;
     assert!(
         line.contains("line 13 of the log: 2016-08-27T17:26:24.334+0800")
             && line.contains("18.1769610 secs"),
@@ -210,7 +210,7 @@ fn pauses_that_a_log_does_not_print_are_not_none() {
         let summary = summary_of(log.as_bytes());
         assert!(!summary.tells_pauses());
         assert_eq!(summary.throughput(), None);
-        let told = evidence(&summary);
+        let evidence = evidence(&summary);
         let jvm = Subject::new(Kind::Jvm, 1);
         for key in [
             &keys::GC_PAUSES,
@@ -219,8 +219,9 @@ fn pauses_that_a_log_does_not_print_are_not_none() {
             &keys::GC_PAUSE_P99,
             &keys::GC_YOUNGS,
         ] {
-            let Some(Absent(why)) = told.reading(key, &jvm).map(|reading| &reading.value) else {
-                panic!("{} is told of {log}", key.id);
+            let Some(Absent(why)) = evidence.reading(key, &jvm).map(|reading| &reading.value)
+            else {
+                panic!("{} is known of {log}", key.id);
             };
             assert!(
                 why.remedy.contains("gc+phases"),
@@ -244,8 +245,8 @@ fn what_shenandoah_copies_is_not_taken_for_allocated() {
         ("own_jdk25-genshen.log", 945_820_248.0, 22.955),
     ] {
         let summary = summary_of(&corpus::bytes(log));
-        let told = number(&summary, &keys::GC_ALLOCATION_RATE);
-        let ratio = told / (bytes / seconds);
+        let rate = number(&summary, &keys::GC_ALLOCATION_RATE);
+        let ratio = rate / (bytes / seconds);
         assert!((0.97..1.03).contains(&ratio), "{log}: {ratio}");
     }
 }
@@ -279,8 +280,8 @@ fn what_lies_in_eden_at_a_remark_of_g1_is_not_alive() {
 #[test]
 fn what_a_log_has_already_is_not_asked_for() {
     let lacks = |log: &[u8], key| {
-        let told = evidence(&summary_of(log));
-        match told
+        let evidence = evidence(&summary_of(log));
+        match evidence
             .reading(key, &Subject::new(Kind::Jvm, 1))
             .map(|r| &r.value)
         {
@@ -288,7 +289,7 @@ fn what_a_log_has_already_is_not_asked_for() {
             other => panic!("{}: {other:?}", key.id),
         }
     };
-    // No old cycle has told what it leaves yet, and no option makes Shenandoah print the CPU time of its pauses.
+    // No old cycle has shown what it leaves yet, and no option makes Shenandoah print the CPU time of its pauses.
     let log = corpus::bytes("own_jdk25-genshen.log");
     let live = lacks(&log, &keys::GC_LIVE);
     assert!(

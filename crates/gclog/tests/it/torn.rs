@@ -37,9 +37,9 @@ impl Stamps {
     }
 }
 
-/// Everything that was told, without the numbers of lines.
+/// All events, without the numbers of lines.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct Events {
     pauses: Vec<(String, Pause)>,
     phases: Vec<(String, Concurrent)>,
     safepoints: Vec<Safepoint>,
@@ -47,48 +47,52 @@ struct Told {
     unknown: Vec<String>,
 }
 
-fn told(log: &str) -> Told {
-    let mut told = Told::default();
+fn events_of(log: &str) -> Events {
+    let mut events = Events::default();
     let mut sink = |names: &Names, event: Event<'_>| match event {
         Event::Pause(pause) => {
             let pause = Pause {
                 line: 0,
                 ..pause.clone()
             };
-            told.pauses.push((names.get(pause.name).to_owned(), pause));
+            events
+                .pauses
+                .push((names.get(pause.name).to_owned(), pause));
         }
         Event::Concurrent(phase) => {
             let phase = Concurrent { line: 0, ..*phase };
-            told.phases.push((names.get(phase.name).to_owned(), phase));
+            events
+                .phases
+                .push((names.get(phase.name).to_owned(), phase));
         }
-        Event::Safepoint(safepoint) => told.safepoints.push(Safepoint {
+        Event::Safepoint(safepoint) => events.safepoints.push(Safepoint {
             line: 0,
             ..*safepoint
         }),
         // Which line is the first to show the collector depends on which comes first.
         Event::Fact(_) => {}
-        other => told.others.push(format!("{other:?}")),
+        other => events.others.push(format!("{other:?}")),
     };
     let mut parser = Parser::new();
     parser.push(log.as_bytes(), &mut sink);
     let account = parser.finish(&mut sink);
-    told.unknown = account
+    events.unknown = account
         .samples
         .into_iter()
         .map(|sample| sample.text)
         .collect();
     // Names are numbers in the order in which they were met.
-    for (_, pause) in &mut told.pauses {
+    for (_, pause) in &mut events.pauses {
         pause.name = rungwise_gclog::Name::default();
         pause.cause = pause.cause.map(|_| rungwise_gclog::Name::default());
         for phase in &mut pause.phases {
             phase.name = rungwise_gclog::Name::default();
         }
     }
-    for (_, phase) in &mut told.phases {
+    for (_, phase) in &mut events.phases {
         phase.name = rungwise_gclog::Name::default();
     }
-    told
+    events
 }
 
 const BEFORE_CMS: &str = "@[GC (Allocation Failure) @[ParNew: 294912K->16384K(311296K), 0.1193963 secs] 294912K->45939K(393216K), 0.1194367 secs] [Times: user=0.02 sys=0.02, real=0.12 secs] \n\
@@ -175,7 +179,7 @@ fn at_every_byte(before: &str, pause: &str, records: &[&str], after: &str) {
         let after = stamps.print(after, 5550);
         for record in records {
             let record = stamps.print(record, 5446);
-            let whole = told(&[&*before, &record, &pause, &after].concat());
+            let whole = events_of(&[&*before, &record, &pause, &after].concat());
             assert_eq!(whole.unknown, [""; 0]);
             for at in 0..=pause.len() {
                 let (first, rest) = pause.split_at(at);
@@ -184,7 +188,7 @@ fn at_every_byte(before: &str, pause: &str, records: &[&str], after: &str) {
                 if record.contains("yielded") && rest.starts_with(" [Times: ") {
                     continue;
                 }
-                let torn = told(&[&*before, first, &record, rest, &after].concat());
+                let torn = events_of(&[&*before, first, &record, rest, &after].concat());
                 if torn != whole {
                     let near = &pause[at.saturating_sub(20)..(at + 20).min(pause.len())];
                     wrong.push(format!("{stamps:?}, {record:?} at {at}, in {near:?}"));
@@ -271,7 +275,7 @@ fn pieces_of_a_record_between_the_pieces_of_a_row_change_nothing() {
                     pieces.extend(times.split_inclusive('\n').map(str::to_owned));
                 }
                 pieces.retain(|piece| !piece.is_empty());
-                let whole = told(&[&*before, &pieces.concat(), &pause, &after].concat());
+                let whole = events_of(&[&*before, &pieces.concat(), &pause, &after].concat());
                 for row in pause
                     .split_inclusive('\n')
                     .filter(|row| row.contains(" [0x"))
@@ -280,7 +284,7 @@ fn pieces_of_a_record_between_the_pieces_of_a_row_change_nothing() {
                     let (first, rest) = (&pause[..at], &pause[at + row.len()..]);
                     for torn in orders(&pieces_of_row(row), &pieces) {
                         let log = [&*before, first, &torn, rest, &after].concat();
-                        assert_eq!(told(&log), whole, "{torn}");
+                        assert_eq!(events_of(&log), whole, "{torn}");
                         compared += 1;
                     }
                 }
@@ -298,8 +302,8 @@ fn digits_before_an_uptime_are_of_the_line_unless_the_time_would_lie_behind_the_
     let torn = "{Heap before GC invocations=1 (full 0):\n  eden space 212.345: [CMS-concurrent-mark-start]\n\
         6240K, 100% used [0x00000000e7000000, 0x00000000e8000000, 0x00000000f9000000)\n";
     let eden = |before: &str| {
-        let told = told(&[before, torn, &pause("12.400")].concat());
-        let (_, last) = told.pauses.last().expect("a pause");
+        let events = events_of(&[before, torn, &pause("12.400")].concat());
+        let (_, last) = events.pauses.last().expect("a pause");
         last.areas.get(rungwise_gclog::Area::Eden).before
     };
     let used = Some(0x0100_0000);

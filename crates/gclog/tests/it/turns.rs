@@ -127,7 +127,7 @@ fn together(logs: [&str; 2], marked: Marked, turns: &[bool]) -> (String, [Vec<u6
 
 /// A run as JSON: without its number and writer, each line by its number in the log that is given; without courses if they may
 /// be coarse.
-fn told(run: &Run, numbers: Option<&[u64]>, coarse: bool) -> Value {
+fn comparable(run: &Run, numbers: Option<&[u64]>, coarse: bool) -> Value {
     fn walk(value: &mut Value, numbers: Option<&[u64]>, coarse: bool) {
         match value {
             Value::Object(fields) => {
@@ -177,7 +177,7 @@ fn differs(logs: [&str; 2], marked: Marked, turns: &[bool]) -> Option<String> {
         for expected in &summary.runs {
             let place = runs.iter().position(|run| {
                 let coarse = run.coarse || expected.coarse;
-                told(run, None, coarse) == told(expected, Some(numbers), coarse)
+                comparable(run, None, coarse) == comparable(expected, Some(numbers), coarse)
             });
             if let Some(place) = place {
                 let run = runs.remove(place);
@@ -185,8 +185,8 @@ fn differs(logs: [&str; 2], marked: Marked, turns: &[bool]) -> Option<String> {
                     return Some("nobody is named".to_owned());
                 }
             } else if summary.pauses.count > 0 {
-                // A run of nothing but a header is told only where there is no other.
-                let shown = |run: &Run, numbers| told(run, numbers, run.coarse).to_string();
+                // A run of nothing but a header is reported only where there is no other.
+                let shown = |run: &Run, numbers| comparable(run, numbers, run.coarse).to_string();
                 let found: Vec<_> = runs.iter().map(|run| shown(run, None)).collect();
                 let expected = shown(expected, Some(numbers.as_slice()));
                 return Some(format!("expected {expected}\nfound {}", found.join("\n")));
@@ -316,7 +316,7 @@ fn threads_are_no_processes() {
 }
 
 #[test]
-fn who_wrote_before_the_last_line_told_of_another_is_named() {
+fn who_wrote_before_the_last_line_named_another_is_named() {
     let pause = "GC pause (young) (initial-mark) 4M->1M(9M), 0.1 secs]";
     let log = format!("web-1 | 1.0: [{pause}\nweb-2 | 900.0: [{pause}\n");
     let (summary, _) = read(&[log.as_bytes()]);

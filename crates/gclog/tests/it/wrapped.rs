@@ -140,10 +140,10 @@ fn wrapped(log: &str, mut wrap: impl FnMut(&str) -> String) -> String {
 
 /// Events and statistics as text, and the account. Without `lines` the events have no numbers of lines, and there are no
 /// statistics, which cite them.
-fn told(pieces: &[&[u8]], lines: bool) -> (String, Account) {
+fn event_text(pieces: &[&[u8]], lines: bool) -> (String, Account) {
     use std::fmt::Write as _;
 
-    let mut told = String::new();
+    let mut text = String::new();
     let mut summarizer = Summarizer::new();
     let mut sink = |names: &Names, event: Event<'_>| {
         summarizer.event(names, event);
@@ -151,9 +151,9 @@ fn told(pieces: &[&[u8]], lines: bool) -> (String, Account) {
         let _ = match event.split_once(" line: ").filter(|_| !lines) {
             Some((before, after)) => {
                 let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
-                writeln!(told, "{before}{after}")
+                writeln!(text, "{before}{after}")
             }
-            None => writeln!(told, "{event}"),
+            None => writeln!(text, "{event}"),
         };
     };
     let mut parser = Parser::new();
@@ -162,9 +162,9 @@ fn told(pieces: &[&[u8]], lines: bool) -> (String, Account) {
     }
     let account = parser.finish(&mut sink);
     if lines {
-        let _ = writeln!(told, "{:?}", summarizer.summary());
+        let _ = writeln!(text, "{:?}", summarizer.summary());
     }
-    (told, account)
+    (text, account)
 }
 
 /// The first line that is not the same.
@@ -195,10 +195,10 @@ fn a_log_says_the_same_in_each_wrapper() {
     }
     let mut wrong = Vec::new();
     for (name, log) in &logs {
-        let (bare, bare_account) = told(&[log.as_bytes()], true);
+        let (bare, bare_account) = event_text(&[log.as_bytes()], true);
         for (who, wrap) in WRAPPERS {
             let kept = wrapped(log, wrap);
-            let (here, account) = told(&[kept.as_bytes()], true);
+            let (here, account) = event_text(&[kept.as_bytes()], true);
             assert_eq!(account.bytes(), kept.len() as u64, "{name}, {who}");
             if lines(&account) != lines(&bare_account) || here != bare {
                 wrong.push(format!(
@@ -219,11 +219,11 @@ fn the_wrapper_of_a_cut_line_is_taken_off_as_well() {
         "[0.512s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.524ms";
     let kept = docker(line, "\n");
     let end = kept.find("stream").expect("it is there");
-    let whole = told(&[line.as_bytes()], false).0;
+    let whole = event_text(&[line.as_bytes()], false).0;
     assert!(whole.contains("duration_ns: Some(3524000)"), "{whole}");
     for cut in [end, end - 3, end - 4] {
-        let (told, account) = told(&[&kept.as_bytes()[..cut]], false);
-        assert_eq!(told, whole, "{}", &kept[..cut]);
+        let (text, account) = event_text(&[&kept.as_bytes()[..cut]], false);
+        assert_eq!(text, whole, "{}", &kept[..cut]);
         assert!(account.cut);
     }
 }
@@ -232,8 +232,8 @@ fn the_wrapper_of_a_cut_line_is_taken_off_as_well() {
 fn a_string_may_hold_several_lines() {
     let log = String::from_utf8(corpus::bytes("jifa_8G1GCParser.log")).expect("text");
     let kept = json!({ "message": log }).to_string();
-    let (here, account) = told(&[kept.as_bytes()], false);
-    assert_eq!(here, told(&[log.as_bytes()], false).0);
+    let (here, account) = event_text(&[kept.as_bytes()], false);
+    assert_eq!(here, event_text(&[log.as_bytes()], false).0);
     assert_eq!(lines(&account), [1, 0, 0]);
 }
 
@@ -283,16 +283,16 @@ proptest! {
     ) {
         let log = String::from_utf8(corpus::bytes(SMALL[which])).unwrap();
         let (kept, bare) = in_parts(&log, &cuts);
-        let (here, account) = told(&[kept.as_bytes()], false);
-        let there = told(&[bare.as_bytes()], false).0;
+        let (here, account) = event_text(&[kept.as_bytes()], false);
+        let there = event_text(&[bare.as_bytes()], false).0;
         prop_assert_eq!(differs(&here, &there), None);
         prop_assert_eq!(here.len(), there.len());
         prop_assert_eq!(account.bytes(), kept.len() as u64);
         prop_assert_eq!(account.lines(), kept.lines().count() as u64);
-        // The last line is torn, and told all the same.
+        // The last line is torn, and reported all the same.
         let end = kept.trim_end().rfind('\n').map_or(0, |at| at + 1);
         let torn = kept[..end].to_owned() + &kept[end..].replacen(" F ", " P ", 1);
-        let (_, account) = told(&[torn.as_bytes()], false);
+        let (_, account) = event_text(&[torn.as_bytes()], false);
         prop_assert!(account.cut);
         prop_assert_eq!(account.bytes(), torn.len() as u64);
     }
@@ -315,9 +315,9 @@ proptest! {
                 None => line.to_owned(),
             }
         });
-        let whole = told(&[kept.as_bytes()], true);
-        prop_assert_eq!(&whole.0, &told(&[log.as_bytes()], true).0);
-        prop_assert_eq!(told(&crate::splits::pieces(kept.as_bytes(), &cuts), true), whole);
+        let whole = event_text(&[kept.as_bytes()], true);
+        prop_assert_eq!(&whole.0, &event_text(&[log.as_bytes()], true).0);
+        prop_assert_eq!(event_text(&crate::splits::pieces(kept.as_bytes(), &cuts), true), whole);
     }
 
     #[test]
@@ -332,7 +332,7 @@ proptest! {
             kept[at] = byte;
             kept.drain(at..(at + gone).min(kept.len() - 1));
         }
-        let (_, account) = told(&[&kept], true);
+        let (_, account) = event_text(&[&kept], true);
         prop_assert_eq!(account.bytes(), kept.len() as u64);
     }
 }

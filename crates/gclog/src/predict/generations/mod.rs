@@ -1,7 +1,7 @@
 //! Collectors that stop the threads for the young generation: Serial, Parallel, ParNew with CMS, G1.
 
+mod figures;
 mod sizes;
-mod told;
 
 use rungwise_model::capacity::{Estimate, WhatIf};
 use rungwise_model::gc::LiveSet;
@@ -81,7 +81,7 @@ struct Model<'a> {
     sum: Block,
 }
 
-/// How it is or would be; where a figure cannot be told, why.
+/// How it is or would be; where a figure is unknown, why.
 struct State {
     interval: Estimate,
     survivors: Result<Estimate, String>,
@@ -235,9 +235,9 @@ impl<'a> Model<'a> {
 
     /// The threshold of a collector that does not move it.
     fn constant_threshold(&self) -> Option<u64> {
-        let told = &self.seen.ages.threshold;
-        if told.count() > 0 {
-            let (least, most) = (told.quantile(0.0), told.quantile(1.0));
+        let thresholds = &self.seen.ages.threshold;
+        if thresholds.count() > 0 {
+            let (least, most) = (thresholds.quantile(0.0), thresholds.quantile(1.0));
             return (least == most).then_some(least);
         }
         let keeps = self.collector == Collector::Parallel && self.adaptive == Some(false);
@@ -370,7 +370,7 @@ impl<'a> Model<'a> {
     fn state(&self, sizes: &Sizes, rate: f64, plain: bool) -> State {
         let fill = if plain { 1.0 } else { self.fill };
         let allocation = self.allocation.scaled(rate);
-        let told = self.curve.as_ref().map_err(Clone::clone).map(|curve| {
+        let collected = self.curve.as_ref().map_err(Clone::clone).map(|curve| {
             let by_bytes = self.collection(curve, sizes, fill);
             if (rate - 1.0).abs() < 1e-9 {
                 return by_bytes;
@@ -378,7 +378,7 @@ impl<'a> Model<'a> {
             // Objects may live as many bytes, or as many seconds.
             by_bytes.or(self.collection(&curve.at_rate(rate), sizes, fill))
         });
-        let step = match &told {
+        let step = match &collected {
             Ok(collection) => collection.step,
             Err(_) if self.collector == Collector::G1 => {
                 Estimate::exact(sizes.young - self.sum.survivors / self.sum.count)
@@ -388,21 +388,22 @@ impl<'a> Model<'a> {
         let mut interval = step.over(allocation).unwrap_or_default();
         // What does not change needs no model; but then the log's own figures are not to be checked by it.
         let kept = self.keeps(sizes, rate);
-        let or_kept =
-            |told: Result<Estimate, String>, measured: Option<Estimate>| match (told, measured) {
-                (Err(_), Some(measured)) if kept => Ok(measured),
-                (Ok(_), Some(measured)) if kept && !plain => Ok(measured),
-                (told, _) => told,
-            };
-        let promotion = told
+        let or_kept = |modelled: Result<Estimate, String>, measured: Option<Estimate>| match (
+            modelled, measured,
+        ) {
+            (Err(_), Some(measured)) if kept => Ok(measured),
+            (Ok(_), Some(measured)) if kept && !plain => Ok(measured),
+            (modelled, _) => modelled,
+        };
+        let promotion = collected
             .clone()
             .map(|c| c.promoted.over(interval).unwrap_or_default());
         let promotion = or_kept(promotion, self.steady_promotion());
-        let slower = told
+        let slower = collected
             .clone()
             .map(|c| self.slower(c.survivors.plus(c.promoted)));
         let slower = or_kept(slower, Some(Estimate::exact(1.0)));
-        let threshold = match &told {
+        let threshold = match &collected {
             Ok(collection) => collection.threshold,
             Err(_) => self.own_threshold(),
         };
@@ -433,11 +434,11 @@ impl<'a> Model<'a> {
         State {
             interval,
             survivors: or_kept(
-                told.clone().map(|c| c.survivors.widened(MODEL)),
+                collected.clone().map(|c| c.survivors.widened(MODEL)),
                 self.survivors(),
             ),
-            wanted: told.clone().map(|c| c.wanted),
-            threshold: told.map(|c| c.threshold),
+            wanted: collected.clone().map(|c| c.wanted),
+            threshold: collected.map(|c| c.threshold),
             promotion: promotion.map(|promotion| promotion.widened(MODEL)),
             pause: slower.and_then(|slower| {
                 let median = median_pause(self.seen, &self.seen.blocks);
@@ -507,7 +508,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What one young collection promotes: an old collection comes when that no longer fits, so it cannot be told finer.
+    /// What one young collection promotes: an old collection comes when that no longer fits, so it cannot be predicted finer.
     fn grain(&self) -> f64 {
         self.sum.promoted / self.sum.count
     }
@@ -570,8 +571,8 @@ impl<'a> Model<'a> {
 
     /// Median of the log, or what it is set to.
     fn own_threshold(&self) -> Estimate {
-        let told = &self.seen.ages.threshold;
-        let median = (told.count() > 0).then(|| told.quantile(0.5) as f64);
+        let thresholds = &self.seen.ages.threshold;
+        let median = (thresholds.count() > 0).then(|| thresholds.quantile(0.5) as f64);
         let constant = self.constant_threshold().map(|threshold| threshold as f64);
         Estimate::exact(median.or(constant).unwrap_or(0.0))
     }

@@ -153,7 +153,7 @@ pub(super) fn sizes(
         .young
         .zip(printed)
         .map(|(young, printed)| young - printed);
-    let told = given
+    let known_survivor = given
         .survivor
         .or(seen.survivor.range.mean())
         .or(desired)
@@ -166,7 +166,7 @@ pub(super) fn sizes(
     let Some(eden) = given
         .eden
         .or(seen.eden.range.mean())
-        .or_else(|| Some(printed? - told.unwrap_or(printed? / (usual + 1.0))))
+        .or_else(|| Some(printed? - known_survivor.unwrap_or(printed? / (usual + 1.0))))
         .or(given.young.map(|young| young * usual / (usual + 2.0)))
     else {
         return Err(Error::TooLittle(
@@ -174,7 +174,7 @@ pub(super) fn sizes(
                 .to_owned(),
         ));
     };
-    let survivor = told.unwrap_or(eden / usual);
+    let survivor = known_survivor.unwrap_or(eden / usual);
     let young = eden + 2.0 * survivor;
     if eden <= 0.0 || survivor <= 0.0 {
         return Err(Error::Contradiction(format!(
@@ -192,5 +192,5 @@ pub(super) fn sizes(
         survivor,
         max_tenuring,
     };
-    Ok((sizes, told.is_none() && ratio.is_none()))
+    Ok((sizes, known_survivor.is_none() && ratio.is_none()))
 }

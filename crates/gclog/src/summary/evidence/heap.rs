@@ -254,16 +254,16 @@ impl Teller<'_> {
         let words = old.interval.map_or(0, |spread| spread.count);
         let words = format!("mean of {}", counted(words, "interval", "intervals"));
         let from = From::words(&words);
-        let told = if self.run.heap.parts.contains_key("old") {
+        let no_sizes = if self.run.heap.parts.contains_key("old") {
             Why::OldYet
         } else if self.run.jvm.collector.as_deref() == Some("G1") && self.unified == Some(false) {
-            Why::OldUntold
+            Why::OldNotLogged
         } else {
             Why::OldSizes
         };
         let (intervals, sizes) = match (&self.run.live, self.run.seconds) {
-            (Some(_), Some(_)) => (Why::OldIntervals, told),
-            (Some(_), None) => (Why::Clock, told),
+            (Some(_), Some(_)) => (Why::OldIntervals, no_sizes),
+            (Some(_), None) => (Why::Clock, no_sizes),
             (None, _) => (self.no_live(), self.no_live()),
         };
         self.number(&keys::GC_OLD_INTERVAL, interval, from, intervals);

@@ -28,7 +28,7 @@ pub(super) enum Why {
     Nothing,
     OldIntervals,
     OldSizes,
-    OldUntold,
+    OldNotLogged,
     OldYet,
     Phases,
     Promotion,
@@ -85,7 +85,7 @@ impl Why {
             Self::OldSizes | Self::OldYet => {
                 "no old collection shows the size of the old generation before and after it"
             }
-            Self::OldUntold => "G1 before JDK 9 does not log the size of old regions",
+            Self::OldNotLogged => "G1 before JDK 9 does not log the size of old regions",
             Self::Phases => "the log does not contain the phases of this pause",
             Self::Promotion => "no young collection shows how much it promoted",
             Self::RemarkYoung => "the remark does not show the size of the young generation",
@@ -158,7 +158,9 @@ impl Why {
                 "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)"
             }
             Self::Requests => "pass --rate, for example --rate 500/s",
-            Self::OldUntold => "use JDK 9 or later with -Xlog:gc+heap; no option of JDK 8 logs it",
+            Self::OldNotLogged => {
+                "use JDK 9 or later with -Xlog:gc+heap; no option of JDK 8 logs it"
+            }
             Self::OldSizes | Self::Survivors => {
                 "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)"
             }
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remedy_is_told_in_the_words_of_the_jvm_that_wrote_the_log() {
+    fn a_remedy_is_reported_in_the_words_of_the_jvm_that_wrote_the_log() {
         let (_, remedy) = Why::Sizes.words();
         assert_eq!(
             for_log(remedy, Some(true)),

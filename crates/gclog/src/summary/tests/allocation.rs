@@ -52,7 +52,7 @@ fn a_peak_is_found_wherever_it_lies() {
 }
 
 #[test]
-fn nothing_told_of_less_than_ten_seconds() {
+fn nothing_reported_of_less_than_ten_seconds() {
     assert_eq!(allocated(&[(1, 300); 9]).peak_bytes_per_s, None);
     let rate = allocated(&[(1, 300); 10]);
     near(rate.peak_bytes_per_s.unwrap(), rate.bytes_per_s);
@@ -80,7 +80,7 @@ fn a_young_collection_that_failed_tells_nothing_of_the_end_of_the_full_one() {
     fill(&mut failed, Area::Young, (80, 79));
     fill(&mut failed, Area::Old, (61, 60));
     log.tell(Event::Pause(&failed));
-    // Nothing is told of the young generation: 70 of 130 MiB are not in the old one.
+    // Nothing is known of the young generation: 70 of 130 MiB are not in the old one.
     let mut full = log.draft("Full GC", Kind::Full, 3_000, 0, (130, 20));
     fill(&mut full, Area::Old, (60, 20));
     log.tell(Event::Pause(&full));

@@ -44,7 +44,7 @@ fn causes_of_cycles_are_causes_of_collections() {
 }
 
 #[test]
-fn free_lists_are_told_as_they_were_before_a_promotion_failed() {
+fn free_lists_are_reported_as_they_were_before_a_promotion_failed() {
     let mut log = Log::of(Collector::Cms);
     let lists = |log: &mut Log, line: u64, largest: u64| {
         log.tell(Event::FreeLists {

@@ -5,9 +5,9 @@ use crate::event::{Concurrent, Event, Pause};
 use crate::names::{Name, Names};
 use crate::parser::Parser;
 
-/// What was told.
+/// The events of a log.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Parsed {
     pub(super) pauses: Vec<Pause>,
     pub(super) concurrent: Vec<Concurrent>,
     /// All other events, as they are written in code.
@@ -15,7 +15,7 @@ pub(super) struct Told {
     names: Names,
 }
 
-impl Told {
+impl Parsed {
     pub(super) fn name(&self, name: Name) -> &str {
         self.names.get(name)
     }
@@ -30,23 +30,23 @@ impl Told {
 }
 
 /// What these lines say, which are all known.
-pub(super) fn told(log: &str) -> Told {
-    let (told, account) = read(log);
+pub(super) fn parsed(log: &str) -> Parsed {
+    let (parsed, account) = read(log);
     assert_eq!(account.unknown.lines, 0, "{:?}", account.samples);
-    told
+    parsed
 }
 
 /// What these lines say, and the account of them.
-pub(super) fn read(log: &str) -> (Told, Account) {
-    let mut told = Told::default();
+pub(super) fn read(log: &str) -> (Parsed, Account) {
+    let mut parsed = Parsed::default();
     let mut parser = Parser::new();
     let mut sink = |names: &Names, event: Event<'_>| {
         match event {
-            Event::Pause(pause) => told.pauses.push(pause.clone()),
-            Event::Concurrent(concurrent) => told.concurrent.push(*concurrent),
+            Event::Pause(pause) => parsed.pauses.push(pause.clone()),
+            Event::Concurrent(concurrent) => parsed.concurrent.push(*concurrent),
             Event::Safepoint(safepoint) => {
                 let operation = safepoint.operation.map(|name| names.get(name));
-                told.others.push(format!(
+                parsed.others.push(format!(
                     "{operation:?} {:?} {}",
                     safepoint.reaching_ns, safepoint.total_ns
                 ));
@@ -57,19 +57,20 @@ pub(super) fn read(log: &str) -> (Told, Account) {
                 ..
             } => {
                 let thread = thread.map(|name| names.get(name));
-                told.others.push(format!("{thread:?} {duration_ns}"));
+                parsed.others.push(format!("{thread:?} {duration_ns}"));
             }
             Event::References(references) => {
                 let kind = names.get(references.kind);
-                told.others
+                parsed
+                    .others
                     .push(format!("{kind} {}", references.count.unwrap_or(0)));
             }
-            Event::Fact(fact) => told.others.push(format!("{fact:?}")),
-            other => told.others.push(format!("{other:?}")),
+            Event::Fact(fact) => parsed.others.push(format!("{fact:?}")),
+            other => parsed.others.push(format!("{other:?}")),
         }
-        told.names = names.clone();
+        parsed.names = names.clone();
     };
     parser.push(log.as_bytes(), &mut sink);
     let account = parser.finish(&mut sink);
-    (told, account)
+    (parsed, account)
 }

@@ -7,15 +7,15 @@ use crate::names::Names;
 use crate::parser::Parser;
 
 /// Reads lines and gives each event as a line of its own; unknown lines as `? text`.
-pub(super) fn told(log: &str) -> Vec<String> {
-    let mut told = Vec::new();
+pub(super) fn event_lines(log: &str) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut parser = Parser::new();
-    let mut sink = |names: &Names, event: Event<'_>| told.push(line(names, event));
+    let mut sink = |names: &Names, event: Event<'_>| lines.push(line(names, event));
     parser.push(log.as_bytes(), &mut sink);
     let account = parser.finish(&mut sink);
     let unknown = account.samples.iter();
-    told.extend(unknown.map(|sample| format!("? {}", sample.text)));
-    told
+    lines.extend(unknown.map(|sample| format!("? {}", sample.text)));
+    lines
 }
 
 /// The only pause of some lines.

@@ -9,11 +9,11 @@ use crate::event::Collector;
 use crate::predict::blocks::FEWEST;
 use crate::predict::survival::Survival;
 use crate::predict::{
-    Given, MODEL, next, next_full, next_old, next_young, old_interval_worth, size, untold,
+    Given, MODEL, next, next_full, next_old, next_young, old_interval_worth, size, unknown_figure,
 };
 use crate::summary::collector_word;
 
-/// Young collections that come with less or more allocated than these shares of Eden are told.
+/// Young collections that come with less or more allocated than these shares of Eden are noted.
 const EARLY: f64 = 0.9;
 const LATE: f64 = 1.1;
 
@@ -49,17 +49,17 @@ impl Model<'_> {
 
     pub(super) fn figures(&self, state: &State, measured: Option<&Measured>) -> Vec<Figure> {
         use Quantity as Q;
-        let figure = |quantity, of: Option<f64>, told: Result<Estimate, String>| match told {
+        let figure = |quantity, of: Option<f64>, result: Result<Estimate, String>| match result {
             Ok(estimate) => Figure {
                 quantity,
                 measured: of,
                 estimate: Some(estimate),
                 because: None,
             },
-            Err(why) => untold(quantity, of, why),
+            Err(why) => unknown_figure(quantity, of, why),
         };
         let of = |of: fn(&Measured) -> Option<f64>| measured.and_then(of);
-        let millis = |told: &Result<Estimate, String>| told.clone().map(|s| s.scaled(1e3));
+        let millis = |seconds: &Result<Estimate, String>| seconds.clone().map(|s| s.scaled(1e3));
         let per_min = Estimate::exact(60.0)
             .over(state.interval)
             .unwrap_or_default();
