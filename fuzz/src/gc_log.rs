@@ -25,12 +25,12 @@ pub fn gc_log_once(bytes: &[u8]) {
 
 /// Number of events and the nanoseconds of their pauses; `restarts` says that each piece is of another JVM.
 fn read(bytes: &[u8], piece: usize, restarts: bool) -> ((u64, u64), Summarizer) {
-    let mut told = (0, 0_u64);
+    let mut counted = (0, 0_u64);
     let mut summarizer = Summarizer::new();
     let mut sink = |names: &Names, event: Event<'_>| {
-        told.0 += 1;
+        counted.0 += 1;
         if let Event::Pause(pause) = event {
-            told.1 = told.1.wrapping_add(pause.duration_ns.unwrap_or(0));
+            counted.1 = counted.1.wrapping_add(pause.duration_ns.unwrap_or(0));
         }
         summarizer.event(names, event);
     };
@@ -43,5 +43,5 @@ fn read(bytes: &[u8], piece: usize, restarts: bool) -> ((u64, u64), Summarizer) 
     }
     let account = parser.finish(&mut sink);
     assert_eq!(account.bytes(), bytes.len() as u64, "bytes got lost");
-    (told, summarizer)
+    (counted, summarizer)
 }

@@ -1,23 +1,23 @@
-//! What `check` is given: a stranger's capture, a told host, a casebook. Whatever it says, there is a judgement.
+//! What `check` is given: a stranger's capture, a host in texts, a casebook. Whatever it says, there is a judgement.
 
 use std::path::Path;
 
 use rungwise_model::check::{CheckReport, Outcome, Standing};
 use rungwise_model::evidence::{Evidence, Value};
 use rungwise_model::{Envelope, Exit, Tool};
-use rungwise_probes::{Capture, bundle, mask, told};
+use rungwise_probes::{Capture, bundle, mask, host_text};
 use rungwise_report::{check, html, markdown, terminal};
 
 use crate::book::Book;
 
-/// A capture in a file, packed or not, or the text of a told host.
+/// A capture in a file, packed or not, or the text of a host.
 pub fn bundle(bytes: &[u8]) {
     if let Ok(capture) = bundle::unpack(bytes, Path::new("fuzz.rungwise")) {
         captured(capture);
     }
     let mut capture = Capture::default();
     if let Ok(text) = std::str::from_utf8(bytes)
-        && told::tell(text, &mut capture).is_ok()
+        && host_text::parse(text, &mut capture).is_ok()
     {
         captured(capture);
     }
@@ -34,7 +34,7 @@ fn captured(mut capture: Capture) {
     mask::secrets(&mut capture);
     mask::addresses(&mut capture);
     let packed = bundle::pack(&capture).expect("a capture is JSON");
-    // One that was told may have no look, or looks that no clock gives.
+    // One from a text may have no sample, or samples that no clock gives.
     if let Ok(again) = bundle::unpack(&packed, Path::new("again")) {
         assert_eq!(again, capture, "it comes back otherwise");
     }
@@ -73,7 +73,7 @@ fn judged(evidence: &Evidence) {
         host: String::new(),
         taken: None,
         window_s: evidence.seconds(),
-        standing: Some(Standing::of(&findings, &resources)),
+        standing: Some(Standing::from_findings(&findings, &resources)),
         findings,
         resources,
         tables: check::tables(evidence),

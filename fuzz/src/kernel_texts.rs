@@ -67,7 +67,7 @@ pub(crate) static PARSERS: &[Parser] = &[
         }
     }),
     ("kallsyms", |text| {
-        let mut names = kallsyms::Names::of([u64::MAX / 2]);
+        let mut names = kallsyms::Names::for_addresses([u64::MAX / 2]);
         // A text in memory can always be read.
         let _ = names.read(text.as_bytes());
         black_box(names.function(u64::MAX / 2));

@@ -14,7 +14,7 @@ pub fn profile(bytes: &[u8]) {
     let lines = folded(stacks);
     assert_eq!(lines, folded(&pieces.stacks));
     for most in [0, 100, usize::MAX] {
-        let cut = Cut::of(stacks, most);
+        let cut = Cut::to_size(stacks, most);
         let own = cut.nodes.iter().flat_map(|node| &node.own);
         let sum = own.fold(0_u64, |sum, (_, weight)| sum.saturating_add(*weight));
         assert_eq!(sum, stacks.total(), "a cut loses weight");

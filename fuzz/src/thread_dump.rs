@@ -11,8 +11,8 @@ pub fn thread_dump(bytes: &[u8]) {
     let (in_pieces, of_pieces) = read(bytes, 7);
     assert_eq!(whole, in_pieces, "pieces tell something else");
     assert_eq!(account, of_pieces, "pieces are counted otherwise");
-    let told = account.understood + account.ignored + account.unknown;
-    assert_eq!(told, account.bytes, "bytes got lost");
+    let accounted = account.understood + account.ignored + account.unknown;
+    assert_eq!(accounted, account.bytes, "bytes got lost");
     for dump in &whole.dumps {
         let doing = &dump.doing;
         let all = doing.jvm + doing.idle + doing.running + doing.lock_waiting + doing.waiting;

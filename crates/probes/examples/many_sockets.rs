@@ -18,7 +18,7 @@ const TCP: u32 = 100_000;
 const UDP: u32 = 10_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let moments = (0..4).map(|look| moment(look * 3)).collect();
+    let moments = (0..4).map(|sample| moment(sample * 3)).collect();
     let capture = Capture {
         moments,
         ..Capture::default()

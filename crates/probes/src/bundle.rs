@@ -3,7 +3,7 @@
 //! The file is gzip of one JSON document. No path in it is ever opened or written: paths are names in a map,
 //! so an untrusted bundle cannot reach outside, and its size is limited while it is unpacked.
 //!
-//! The folder is a told host, see [`told`](crate::told).
+//! The folder is a host in texts, see [`host_text`](crate::host_text).
 
 use std::io::{self, BufReader, BufWriter, Read};
 use std::path::Path;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::{Capture, Moment, Raw, Reply};
 use crate::weight::Weighed;
-use crate::{Error, Result, told};
+use crate::{Error, Result, host_text};
 
 /// Format of the document. Fields may be added; a new number means that older readers cannot read it.
 const FORMAT: u32 = 1;
@@ -127,10 +127,10 @@ fn most(packed: &[u8], limit: u64) -> u64 {
     limit.min(SMALL.max(TIMES * packed.len() as u64))
 }
 
-/// Reads a bundle: a file, or a folder that is a told host or contains a file with the usual name of a capture.
+/// Reads a bundle: a file, or a folder that is a host in texts or contains a file with the usual name of a capture.
 pub fn read(path: &Path) -> Result<Capture> {
-    if files::exists(&path.join(told::ABOUT)) {
-        return check(told::read(path)?, path);
+    if files::exists(&path.join(host_text::ABOUT)) {
+        return check(host_text::read(path)?, path);
     }
     if files::is_folder(path) {
         let inside = path.join(USUAL);
@@ -424,7 +424,7 @@ mod tests {
         let packed = pack(&capture).unwrap();
         // Of this shape 100,000 would unpack to more than `SMALL`, so that the ratio decides.
         let weighed = weighed(&packed, LIMIT).unwrap();
-        // Two looks at 4,000 are a fiftieth of four looks at 100,000.
+        // Two samples of 4,000 are a fiftieth of four samples of 100,000.
         assert!(weighed.entries * 50 < ENTRIES, "{}", weighed.entries);
         let times = weighed.bytes / packed.len() as u64;
         assert!((33..TIMES).contains(&times), "{times}");

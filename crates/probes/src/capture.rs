@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Capture {
     /// The machine.
     pub machine: Machine,
-    /// Start of the first full sample, RFC 3339 in UTC; none if it was not recorded, as in a told host.
+    /// Start of the first full sample, RFC 3339 in UTC; none if it was not recorded, as in a host in texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<String>,
     /// The judged process, if any.

@@ -94,17 +94,17 @@ pub(crate) fn absent(
 }
 
 /// Records the reason for those keys that have neither a value nor a reason yet.
-pub(crate) fn unless_told(
+pub(crate) fn absent_if_unset(
     evidence: &mut Evidence,
     keys: &[&'static Key],
     why: &Absence,
     source: &str,
 ) {
     for key in keys {
-        let told = evidence.each(key).is_ok()
+        let is_set = evidence.each(key).is_ok()
             || evidence.each_words(key).is_ok()
             || evidence.reading(key, &Subject::host()).is_some();
-        if !told {
+        if !is_set {
             let why = of_all(evidence, key).unwrap_or_else(|| why.clone());
             evidence.absent(&[key], &why, source);
         }

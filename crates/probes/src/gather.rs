@@ -24,7 +24,7 @@ use crate::probe::{Source, What, When};
 use crate::{PROBES, Window, net, process};
 
 /// Full samples per window, both ends included: three parts, which distinguish a lasting condition from a single event.
-pub const LOOKS: u32 = 4;
+pub const FULL_SAMPLES: u32 = 4;
 
 /// Suffix of a pattern whose files are not text; they are kept as lower-case hex.
 const HEX: &str = "#hex";
@@ -44,7 +44,7 @@ const LONGEST: usize = 16 << 20;
 
 /// Position of a full sample in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Position {
     /// The first of several.
     First,
     /// Neither first nor last.
@@ -55,7 +55,7 @@ pub enum Look {
     Only,
 }
 
-impl Look {
+impl Position {
     fn takes(self, when: When) -> bool {
         match when {
             When::Each => true,
@@ -83,16 +83,16 @@ pub fn gather(
     let mut moments = Vec::new();
     let mut samples = Vec::new();
     if window.is_zero() {
-        moments.push(reader.look(Look::Only, &moments, 0.0));
+        moments.push(reader.full_sample(Position::Only, &moments, 0.0));
     } else {
-        moments.push(reader.look(Look::First, &moments, 0.0));
+        moments.push(reader.full_sample(Position::First, &moments, 0.0));
         reader.choose_services(&moments[0]);
-        let part = window / (LOOKS - 1);
-        for number in 1..LOOKS {
+        let part = window / (FULL_SAMPLES - 1);
+        for number in 1..FULL_SAMPLES {
             let mut goes_on = true;
             let glances = moments
                 .last()
-                .map_or(1, |look| reader.glances(look, window));
+                .map_or(1, |moment| reader.glances(moment, window));
             for (place, depth) in places(number, glances) {
                 let due = part * (number - 1) + part.mul_f64(place);
                 goes_on = wait(due.saturating_sub(since()));
@@ -101,12 +101,16 @@ pub fn gather(
                 }
                 samples.push(reader.sample(since().as_secs_f64(), depth));
             }
-            let due = window * number / (LOOKS - 1);
+            let due = window * number / (FULL_SAMPLES - 1);
             let goes_on = goes_on && wait(due.saturating_sub(since()));
             let at_s = since().as_secs_f64();
-            let last = number == LOOKS - 1 || !goes_on;
-            let which = if last { Look::Last } else { Look::Between };
-            moments.push(reader.look(which, &moments, at_s));
+            let last = number == FULL_SAMPLES - 1 || !goes_on;
+            let which = if last {
+                Position::Last
+            } else {
+                Position::Between
+            };
+            moments.push(reader.full_sample(which, &moments, at_s));
             if last {
                 break;
             }
@@ -169,7 +173,7 @@ impl<'h> Reader<'h> {
     }
 
     /// One full sample, `at_s` seconds after the first of those `before` it.
-    fn look(&mut self, which: Look, before: &[Moment], at_s: f64) -> Moment {
+    fn full_sample(&mut self, which: Position, before: &[Moment], at_s: f64) -> Moment {
         let sources: BTreeSet<Source> = PROBES
             .iter()
             .flat_map(|probe| probe.sources)
@@ -187,11 +191,11 @@ impl<'h> Reader<'h> {
         self.folders.clear();
         for source in sources {
             match source.what {
-                // Those of the owners are asked for when all looks are taken.
+                // Those of the owners are asked for when all samples are taken.
                 What::Ask(Question::Owners) => {}
                 What::Files(pattern) if Chosen::at_the_end(pattern) => {}
                 What::Files(pattern) => {
-                    let again = source.when == When::Each && which != Look::Only;
+                    let again = source.when == When::Each && which != Position::Only;
                     self.read_all(pattern, again, &mut moment);
                     // The list of processes comes first: `*` sorts before every placeholder.
                     if pattern == process::STATS {
@@ -263,7 +267,7 @@ impl<'h> Reader<'h> {
             if failed || 4 * found >= 3 * waiting.len() || attempt == TRIES {
                 break;
             }
-            if let Ok(answer) = ask(self.host, Question::Tcp, Look::Last, before) {
+            if let Ok(answer) = ask(self.host, Question::Tcp, Position::Last, before) {
                 let tcp = name(Question::Tcp).to_owned();
                 last.answers.insert(tcp, Reply::Answer(answer));
             }
@@ -409,8 +413,13 @@ impl Form {
 }
 
 /// The answer to a question; between the ends of the window, of a host with many sockets, a part of it.
-fn ask(host: &dyn Host, question: Question, which: Look, before: &[Moment]) -> io::Result<Answer> {
-    if (question, which) != (Question::Tcp, Look::Between) {
+fn ask(
+    host: &dyn Host,
+    question: Question,
+    which: Position,
+    before: &[Moment],
+) -> io::Result<Answer> {
+    if (question, which) != (Question::Tcp, Position::Between) {
         return host.ask(question);
     }
     if let Some(Reply::Answer(Answer::Tcp(first))) = before
@@ -603,8 +612,8 @@ mod tests {
         );
     }
 
-    /// All looks of a window at an invented host.
-    fn looked_at(host: &Recorded, pid: Option<u32>) -> Capture {
+    /// All full samples of a window of an invented host.
+    fn gathered(host: &Recorded, pid: Option<u32>) -> Capture {
         let clock = std::cell::Cell::new(rungwise_host::clock::now());
         let wait = |by: Duration| {
             clock.set(clock.get() + by);
@@ -641,14 +650,14 @@ mod tests {
         sockets[6].rqueue = 5;
         sockets.push(socket(2_000, 10, 0));
         let host = invented().with_answer(Question::Tcp, Answer::Tcp(sockets));
-        let looks = looked_at(&host, None).moments;
-        let seen: Vec<usize> = looks.iter().map(|look| tcp(look).len()).collect();
+        let moments = gathered(&host, None).moments;
+        let seen: Vec<usize> = moments.iter().map(|moment| tcp(moment).len()).collect();
         assert_eq!(seen, [1_201, 2, 2, 1_201]);
-        assert_eq!(tcp(&looks[1]), [7, 2_000]);
+        assert_eq!(tcp(&moments[1]), [7, 2_000]);
         let few = vec![socket(1, 1, 0), socket(2, 1, 0)];
         let host = invented().with_answer(Question::Tcp, Answer::Tcp(few));
-        let looks = looked_at(&host, None).moments;
-        assert!(looks.iter().all(|look| tcp(look).len() == 2));
+        let moments = gathered(&host, None).moments;
+        assert!(moments.iter().all(|moment| tcp(moment).len() == 2));
     }
 
     #[test]
@@ -668,7 +677,7 @@ mod tests {
                 Question::Owners,
                 Answer::Owners([(1, owner(4)), (2, owner(17))].into()),
             );
-        let capture = looked_at(&host, None);
+        let capture = gathered(&host, None);
         let [first, .., last] = &capture.moments[..] else {
             panic!("several looks");
         };
@@ -680,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_single_look_owners_are_sought_of_connections_in_which_something_waits() {
+    fn of_a_single_sample_owners_are_sought_of_connections_in_which_something_waits() {
         let owner = Owner {
             pid: 4,
             name: "a".to_owned(),
@@ -708,12 +717,12 @@ mod tests {
             .file("/proc/17/task/18/stat", "18 (b)")
             // A kernel that does not count: this one may have run.
             .file("/proc/17/task/18/schedstat", "0 0 0");
-        let looks = looked_at(&host, Some(17)).moments;
+        let moments = gathered(&host, Some(17)).moments;
         let read = |tid: u32| {
             let path = format!("/proc/17/task/{tid}/stat");
-            looks
+            moments
                 .iter()
-                .map(|look| look.files.contains_key(&path))
+                .map(|moment| moment.files.contains_key(&path))
                 .collect::<Vec<_>>()
         };
         assert_eq!(read(17), [true, false, false, false]);

@@ -13,7 +13,7 @@ use rungwise_formats::cgroup::{self, Tree};
 use rungwise_host::Host;
 
 use crate::capture::{Moment, Raw};
-use crate::gather::{Form, Look, raw, reason};
+use crate::gather::{Form, Position, raw, reason};
 
 /// Where the trees are mounted, in the mount namespace of rungwise.
 pub(crate) const OWN_MOUNTS: &str = "/proc/self/mountinfo";
@@ -252,11 +252,11 @@ impl Groups {
     pub(crate) fn read(
         &mut self,
         host: &dyn Host,
-        look: Look,
+        position: Position,
         moment: &mut Moment,
         mut again: impl FnMut(&str) -> io::Result<Vec<u8>>,
     ) {
-        if matches!(look, Look::First | Look::Only) {
+        if matches!(position, Position::First | Position::Only) {
             self.find(host, moment);
         }
         let settings: Vec<(&String, Often)> = self
@@ -267,8 +267,8 @@ impl Groups {
         for (path, often) in settings {
             let due = match often {
                 Often::Each => true,
-                Often::Ends => look != Look::Between,
-                Often::Last => matches!(look, Look::Last | Look::Only),
+                Often::Ends => position != Position::Between,
+                Often::Last => matches!(position, Position::Last | Position::Only),
             };
             if !due || moment.files.contains_key(path) {
                 continue;
@@ -284,7 +284,7 @@ impl Groups {
                 moment.files.insert(path.clone(), raw);
             }
         }
-        if self.wants_members && matches!(look, Look::Last | Look::Only) {
+        if self.wants_members && matches!(position, Position::Last | Position::Only) {
             members(host, moment);
         }
     }

@@ -18,7 +18,7 @@ use rungwise_model::capacity::Estimate;
 pub const READS_WITHIN: Duration = Duration::from_secs(30);
 /// How long threads of the last connections may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// Between two looks at them.
+/// Between two samples of them.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Half a width of the interval of many rounded numbers, in standard deviations: 99.7 % of a normal distribution.
 const DEVIATIONS: f64 = 3.0;

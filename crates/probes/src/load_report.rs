@@ -293,7 +293,7 @@ mod tests {
         evidence
     }
 
-    fn told(client: ClientHealth) -> Evidence {
+    fn evidence_of(client: ClientHealth) -> Evidence {
         evidence(Some(Reply::Answer(Answer::Load(Box::new(
             GeneratorReport {
                 achieved_per_s: Some(500_000.0),
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn its_figures_become_readings_with_the_fields_they_come_from() {
-        let evidence = told(ClientHealth {
+        let evidence = evidence_of(ClientHealth {
             cpu_us_per_tx: Some(3.0),
             busy: Some(0.97),
             saturated: true,
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn what_a_report_does_not_tell_is_absent_with_what_helps() {
-        let evidence = told(ClientHealth::default());
+        let evidence = evidence_of(ClientHealth::default());
         let why = |key| match &evidence.reading(key, &Subject::host()).unwrap().value {
             Value::Absent(why) => why.clone(),
             other => panic!("{other:?}"),

@@ -138,7 +138,7 @@ mod tests {
     use crate::capture::{Capture, Moment, Raw};
 
     #[test]
-    fn a_sysctl_is_told_by_its_name_and_what_is_not_there_is_not() {
+    fn a_sysctl_is_reported_by_its_name_and_what_is_not_there_is_not() {
         let mut moment = Moment::default();
         let text = Raw::Text("4096\t131072\t6291456\n".to_owned());
         let path = "/proc/sys/net/ipv4/tcp_rmem".to_owned();

@@ -113,8 +113,8 @@ mod tests {
             for path in gone {
                 assert!(!files.contains_key(*path), "{path}");
             }
-            let told = crate::Window::of(&capture).text("/sys/class/net/*/mtu");
-            let why = told.unwrap_err();
+            let text = crate::Window::of(&capture).text("/sys/class/net/*/mtu");
+            let why = text.unwrap_err();
             // Without the file's name: what has one reason stands in one line of the report.
             assert_eq!(why.reason, "it is elsewhere");
             assert_eq!(why.remedy, "go there");

@@ -153,12 +153,12 @@ impl<'a> Window<'a> {
         path: &str,
         parse: impl Fn(&'a str) -> BTreeMap<K, f64>,
     ) -> Result<BTreeMap<K, Rate>, Absence> {
-        let looks = self
+        let samples = self
             .texts(path)?
             .into_iter()
             .map(|(at, text)| (at, parse(text)))
             .collect();
-        rates(looks).map_err(|why| self.no_rates(why))
+        rates(samples).map_err(|why| self.no_rates(why))
     }
 
     /// Counters of answers as rates.
@@ -167,12 +167,12 @@ impl<'a> Window<'a> {
         name: &str,
         parse: impl Fn(&'a Answer) -> BTreeMap<K, f64>,
     ) -> Result<BTreeMap<K, Rate>, Absence> {
-        let looks = self
+        let samples = self
             .answers(name)?
             .into_iter()
             .map(|(at, answer)| (at, parse(answer)))
             .collect();
-        rates(looks).map_err(|why| self.no_rates(why))
+        rates(samples).map_err(|why| self.no_rates(why))
     }
 
     fn no_rates(&self, why: Absence) -> Absence {
@@ -185,16 +185,16 @@ impl<'a> Window<'a> {
 }
 
 /// Maps of counters, oldest first, as rates.
-fn rates<K: Ord>(mut looks: Vec<(f64, BTreeMap<K, f64>)>) -> Result<BTreeMap<K, Rate>, Absence> {
-    let (ended, last) = looks.pop().ok_or_else(nothing_read)?;
-    let seconds = looks.first().map_or(0.0, |(began, _)| ended - began);
+fn rates<K: Ord>(mut samples: Vec<(f64, BTreeMap<K, f64>)>) -> Result<BTreeMap<K, Rate>, Absence> {
+    let (ended, last) = samples.pop().ok_or_else(nothing_read)?;
+    let seconds = samples.first().map_or(0.0, |(began, _)| ended - began);
     if seconds <= 0.0 {
         return Err(Absence::because(
             "it was read once, and a rate needs two samples",
         ));
     }
     let rate = |key: &K, end: f64| -> Option<Rate> {
-        let mut course: Vec<(f64, f64)> = looks
+        let mut course: Vec<(f64, f64)> = samples
             .iter()
             .map(|(at, map)| Some((*at, *map.get(key)?)))
             .collect::<Option<_>>()?;
@@ -355,7 +355,7 @@ fn unlike<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
 mod tests {
     use super::*;
 
-    fn looks(values: &[&[(&'static str, f64)]]) -> Vec<(f64, BTreeMap<&'static str, f64>)> {
+    fn samples(values: &[&[(&'static str, f64)]]) -> Vec<(f64, BTreeMap<&'static str, f64>)> {
         values
             .iter()
             .enumerate()
@@ -365,8 +365,8 @@ mod tests {
 
     #[test]
     fn a_rate_needs_both_ends_of_its_window() {
-        assert!(rates(looks(&[&[("a", 1.0)]])).is_err());
-        let found = rates(looks(&[
+        assert!(rates(samples(&[&[("a", 1.0)]])).is_err());
+        let found = rates(samples(&[
             &[("a", 1.0)],
             &[("a", 3.0)],
             &[("a", 9.0), ("b", 4.0)],
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_went_backwards_tells_nothing() {
-        let found = rates(looks(&[
+        let found = rates(samples(&[
             &[("a", 5.0), ("b", 1.0), ("c", 0.0)],
             &[("a", 2.0), ("b", 2.0), ("c", 7.0)],
         ]))

@@ -64,13 +64,13 @@ arch/arm64/kernel/smp.c of Linux 6.18; Documentation/core-api/irq/irq-affinity.r
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks: Vec<Interrupts<'_>> = match window.texts(INTERRUPTS) {
+    let samples: Vec<Interrupts<'_>> = match window.texts(INTERRUPTS) {
         Ok(texts) => (texts.into_iter())
             .filter_map(|(_, text)| interrupts::parse(text))
             .collect(),
         Err(why) => return evidence.absent(PROBE.yields, &why, INTERRUPTS),
     };
-    let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return evidence.absent(PROBE.yields, &unreadable(INTERRUPTS), INTERRUPTS);
     };
     names(window, last, evidence);

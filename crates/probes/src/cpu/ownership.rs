@@ -110,7 +110,7 @@ pub(crate) fn rates_by<'a, K: Ord>(
     }
     // A single sample has no rates; the reason is set elsewhere.
     window.rates::<()>(INTERRUPTS, |_| BTreeMap::new())?;
-    let looks: Vec<(f64, BTreeMap<&str, Interrupt<'a>>)> = texts
+    let samples: Vec<(f64, BTreeMap<&str, Interrupt<'a>>)> = texts
         .into_iter()
         .map(|(at, text)| {
             let rows = interrupts::parse(text).map_or(Vec::new(), |table| table.rows);
@@ -118,8 +118,8 @@ pub(crate) fn rates_by<'a, K: Ord>(
         })
         .collect();
     let mut found: BTreeMap<K, Result<Rate, Absence>> = BTreeMap::new();
-    for (tag, row) in looks.last().into_iter().flat_map(|(_, rows)| rows) {
-        let course: Option<Vec<(f64, &Interrupt<'_>)>> = looks
+    for (tag, row) in samples.last().into_iter().flat_map(|(_, rows)| rows) {
+        let course: Option<Vec<(f64, &Interrupt<'_>)>> = samples
             .iter()
             .map(|(at, rows)| Some((*at, rows.get(tag)?)))
             .collect();
@@ -214,8 +214,8 @@ mod tests {
     use super::*;
     use crate::capture::{Capture, Moment, Raw};
 
-    /// Ten seconds between looks at interrupts 24 and 25 of eth0, two CPUs each.
-    fn capture(looks: &[[[u64; 2]; 2]]) -> Capture {
+    /// Ten seconds between samples of interrupts 24 and 25 of eth0, two CPUs each.
+    fn capture(samples: &[[[u64; 2]; 2]]) -> Capture {
         let moment = |(index, [first, second]): (usize, &[[u64; 2]; 2])| {
             let row = |number: u32, [left, right]: &[u64; 2]| {
                 format!("{number}: {left} {right} PCI-MSI {number}-edge eth0-TxRx-{number}\n")
@@ -233,7 +233,7 @@ mod tests {
             }
         };
         Capture {
-            moments: looks.iter().enumerate().map(moment).collect(),
+            moments: samples.iter().enumerate().map(moment).collect(),
             ..Capture::default()
         }
     }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_has_no_rates() {
+    fn one_sample_has_no_rates() {
         let capture = capture(&[[[1, 1], [1, 1]]]);
         let why = rates(&Window::of(&capture)).unwrap_err();
         assert!(why.reason.contains("a rate needs two"), "{why:?}");

@@ -92,16 +92,16 @@ fn sum(ticks: &[u64]) -> u64 {
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     load(window, evidence);
-    let looks: Vec<Look<'_>> = match window.texts(STAT) {
-        Ok(texts) => texts.into_iter().filter_map(Look::of).collect(),
+    let samples: Vec<Sample<'_>> = match window.texts(STAT) {
+        Ok(texts) => texts.into_iter().filter_map(Sample::of).collect(),
         Err(why) => return evidence.absent(PROBE.yields, &why, STAT),
     };
-    let Some(last) = looks.last() else {
+    let Some(last) = samples.last() else {
         return evidence.absent(PROBE.yields, &unreadable(STAT), STAT);
     };
     match last.stat.running {
         Some(running) => {
-            let course = looks.iter().filter_map(|look| look.stat.running);
+            let course = samples.iter().filter_map(|sample| sample.stat.running);
             evidence.series(
                 &keys::CPU_RUNNABLE,
                 Subject::host(),
@@ -118,7 +118,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         .stat
         .cpus
         .keys()
-        .filter_map(|cpu| Some((*cpu, Growth::of(*cpu, &looks)?)))
+        .filter_map(|cpu| Some((*cpu, Growth::of(*cpu, &samples)?)))
         .collect();
     if growth.is_empty() {
         let why = no_rate(window, STAT, "no CPU was online over the whole window");
@@ -153,12 +153,12 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 }
 
 /// One sample of the file.
-struct Look<'a> {
+struct Sample<'a> {
     text: &'a str,
     stat: Stat,
 }
 
-impl<'a> Look<'a> {
+impl<'a> Sample<'a> {
     fn of((_, text): (f64, &'a str)) -> Option<Self> {
         let stat = stat::parse(text)?;
         Some(Self { text, stat })
@@ -180,11 +180,11 @@ struct Growth {
 
 impl Growth {
     /// `None` if the CPU was not online in each sample, or its time is unknown.
-    fn of(cpu: usize, looks: &[Look<'_>]) -> Option<Self> {
-        let (first, last) = (looks.first()?, looks.last()?);
-        let course: Vec<&Ticks> = looks
+    fn of(cpu: usize, samples: &[Sample<'_>]) -> Option<Self> {
+        let (first, last) = (samples.first()?, samples.last()?);
+        let course: Vec<&Ticks> = samples
             .iter()
-            .map(|look| look.stat.cpus.get(&cpu))
+            .map(|sample| sample.stat.cpus.get(&cpu))
             .collect::<Option<_>>()?;
         let whole = grown(course.first()?, course.last()?)?;
         let parts = course.windows(2).map(|two| grown(two[0], two[1]));

@@ -66,7 +66,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
     }
     let none = Absence::because("no CPU was online over the whole window");
-    enter::unless_told(evidence, PROBE.yields, &none, SCHEDSTAT);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SCHEDSTAT);
 }
 
 fn tell(evidence: &mut Evidence, cpu: usize, ran: &Rate, waited: &Rate, slices: &Rate) {
@@ -130,12 +130,15 @@ mod tests {
 
     #[test]
     fn a_cpu_tells_how_long_its_tasks_waited_and_an_idle_one_that_none_did() {
-        let look = |ran: u64, waited: u64, slices: u64| {
+        let sample = |ran: u64, waited: u64, slices: u64| {
             Raw::Text(format!(
                 "version 15\ncpu0 0 0 0 0 0 0 {ran} {waited} {slices}\ncpu1 0 0 0 0 0 0 5 5 5\n"
             ))
         };
-        let evidence = evidence_of([look(100, 50, 7), look(6_000_000_100, 2_000_000_050, 1_007)]);
+        let evidence = evidence_of([
+            sample(100, 50, 7),
+            sample(6_000_000_100, 2_000_000_050, 1_007),
+        ]);
         let number = |key, cpu| evidence.quantity(key, &Subject::cpu(cpu));
         let share = number(&keys::CPU_RUN_DELAY, 0).unwrap().value;
         assert!((share - 0.25).abs() < 1e-9, "{share}");

@@ -79,17 +79,17 @@ fn counted(window: &Window<'_>) -> Result<BTreeMap<usize, Rate>, Absence> {
         let counts = counts(text).into_iter();
         counts.map(|(cpu, count)| (cpu, count as f64)).collect()
     })?;
-    let looks: Vec<(f64, BTreeMap<usize, u64>)> = window
+    let samples: Vec<(f64, BTreeMap<usize, u64>)> = window
         .texts(SOFTIRQS)?
         .into_iter()
         .map(|(at, text)| (at, counts(text)))
         .collect();
-    let cpus = looks.last().into_iter().flat_map(|(_, last)| last.keys());
+    let cpus = samples.last().into_iter().flat_map(|(_, last)| last.keys());
     for cpu in cpus {
         if found.contains_key(cpu) {
             continue;
         }
-        let course: Option<Vec<(f64, u32)>> = looks
+        let course: Option<Vec<(f64, u32)>> = samples
             .iter()
             .map(|(at, counts)| Some((*at, u32::try_from(*counts.get(cpu)?).ok()?)))
             .collect();
@@ -207,7 +207,7 @@ mod tests {
     use crate::capture::{Capture, Moment, Raw};
 
     fn shares(first: [u32; 2], last: [u32; 2]) -> [f64; 2] {
-        let look = |at_s, [first, second]: [u32; 2]| {
+        let sample = |at_s, [first, second]: [u32; 2]| {
             let text = format!("            CPU0       CPU1\n  NET_RX: {first} {second}\n");
             let files = [(SOFTIRQS.to_owned(), Raw::Text(text))];
             Moment {
@@ -217,7 +217,7 @@ mod tests {
             }
         };
         let capture = Capture {
-            moments: vec![look(0.0, first), look(10.0, last)],
+            moments: vec![sample(0.0, first), sample(10.0, last)],
             ..Capture::default()
         };
         let mut evidence = Evidence::over(10.0);

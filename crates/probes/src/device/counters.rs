@@ -116,7 +116,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
     }
     let none = Absence::because("no device reports it");
-    enter::unless_told(evidence, PROBE.yields, &none, DEV);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, DEV);
 }
 
 fn dropped(window: &Window<'_>, device: &str, evidence: &mut Evidence) {

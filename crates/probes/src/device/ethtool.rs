@@ -46,24 +46,24 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Err(why) => return evidence.absent(PROBE.yields, &why, "ethtool"),
     };
     for device in devices {
-        let mut told = Told { device, evidence };
-        told.driver();
-        told.gro();
-        told.coalescing();
-        told.rings();
-        told.rss();
+        let mut readings = DeviceReadings { device, evidence };
+        readings.driver();
+        readings.gro();
+        readings.coalescing();
+        readings.rings();
+        readings.rss();
     }
     let none = Absence::because("no network device has it or reports it");
-    enter::unless_told(evidence, PROBE.yields, &none, "ethtool");
+    enter::absent_if_unset(evidence, PROBE.yields, &none, "ethtool");
 }
 
 /// One device while its keys are added.
-struct Told<'t> {
+struct DeviceReadings<'t> {
     device: &'t NetDevice,
     evidence: &'t mut Evidence,
 }
 
-impl Told<'_> {
+impl DeviceReadings<'_> {
     /// Adds a number, or why this part is missing.
     fn number(&mut self, key: &'static Key, part: Part, value: Option<f64>, line: String) {
         let subject = Subject::device(&self.device.name);

@@ -131,20 +131,20 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let tunnels = tunnels.join(", ");
         evidence.text(&keys::TUNNEL_PRESENT, Subject::host(), tunnels, origin);
     }
-    enter::unless_told(evidence, PROBE.yields, &none, NETLINK);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, NETLINK);
 }
 
 /// Bytes per second that the link carries in one direction, and the text of the file.
 pub(super) fn speed<'a>(window: &Window<'a>, device: &str) -> Result<(f64, &'a str), Absence> {
-    let untold = || Absence::none("the device reports no link speed");
+    let unknown = || Absence::none("the device reports no link speed");
     let path = SPEED.replace('*', device);
-    let text = window.text(&path).map_err(|_| untold())?.trim();
+    let text = window.text(&path).map_err(|_| unknown())?.trim();
     match text.parse::<i64>() {
         // Unknown is -1, which older kernels print without a sign, of 32 or of 16 bits.
         Ok(mbit) if mbit > 0 && mbit != i64::from(u32::MAX) && mbit != i64::from(u16::MAX) => {
             Ok((mbit as f64 * 1e6 / 8.0, text))
         }
-        _ => Err(untold()),
+        _ => Err(unknown()),
     }
 }
 
@@ -270,7 +270,7 @@ impl<'a> One<'_, 'a> {
     }
 
     fn queues(&self, answer: Option<&NetDevice>, evidence: &mut Evidence) {
-        for (key, pattern, told) in [
+        for (key, pattern, reported) in [
             (
                 &keys::QUEUES_RX,
                 RX_QUEUES,
@@ -284,15 +284,15 @@ impl<'a> One<'_, 'a> {
         ] {
             let pattern = pattern.replacen('*', self.name, 1);
             let shown = self.window.matching(&pattern).len();
-            let (count, origin) = match told {
+            let (count, origin) = match reported {
                 _ if shown > 0 => (
                     Ok(shown as f64),
                     Origin::new(pattern, format!("{shown} queues")),
                 ),
                 // If the stack's own view is hidden: the number allocated.
-                Some(told) if told > 0 => (
-                    Ok(f64::from(told)),
-                    Origin::new(NETLINK, format!("{told} queues")),
+                Some(reported) if reported > 0 => (
+                    Ok(f64::from(reported)),
+                    Origin::new(NETLINK, format!("{reported} queues")),
                 ),
                 _ => {
                     let why = Absence::because(format!("nothing matches {pattern}"));

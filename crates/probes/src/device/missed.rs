@@ -68,7 +68,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Ok(columns) => columns,
         Err(why) => return evidence.absent(PROBE.yields, &why, DEV),
     };
-    let told = told(window);
+    let driver_rates = driver_rates(window);
     for ((device, _), packets) in columns
         .iter()
         .filter(|((_, name), _)| *name == "rx packets")
@@ -84,7 +84,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             });
             Some((path, rates.ok()?.remove(&())?))
         });
-        let of_driver = told
+        let of_driver = driver_rates
             .iter()
             .filter(|((of, _), _)| of == device)
             .map(|((_, name), rate)| (format!("ethtool -S {device}: {name}"), rate.clone()));
@@ -97,16 +97,16 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             }
         });
         if let Some((source, missed)) = largest {
-            told_of(device, &source, &missed, packets, evidence);
+            add_missed(device, &source, &missed, packets, evidence);
         }
     }
     let none = window
         .unlisted(STATISTICS[0])
         .unwrap_or_else(|| Absence::because("no device counts missed packets"));
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
-fn told_of(device: &str, source: &str, missed: &Rate, packets: &Rate, evidence: &mut Evidence) {
+fn add_missed(device: &str, source: &str, missed: &Rate, packets: &Rate, evidence: &mut Evidence) {
     let subject = Subject::device(device);
     evidence.series(
         &keys::DEVICE_MISSED,
@@ -127,7 +127,7 @@ fn told_of(device: &str, source: &str, missed: &Rate, packets: &Rate, evidence: 
 }
 
 /// Rates of what drivers count, by device and name; empty if drivers report nothing.
-fn told<'a>(window: &Window<'a>) -> BTreeMap<(&'a str, String), Rate> {
+fn driver_rates<'a>(window: &Window<'a>) -> BTreeMap<(&'a str, String), Rate> {
     let rates = window.answer_rates("devices", |answer| {
         let mut counters = BTreeMap::new();
         let Answer::Devices(devices) = answer else {

@@ -38,7 +38,7 @@ read. Sources: net/sched/sch_api.c and sch_mq.c of Linux 6.18; tc(8).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks: Vec<(f64, &[Qdisc])> = match window.answers("qdiscs") {
+    let samples: Vec<(f64, &[Qdisc])> = match window.answers("qdiscs") {
         Ok(answers) => answers
             .into_iter()
             .filter_map(|(at, answer)| match answer {
@@ -48,7 +48,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .collect(),
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
-    let last = looks.last().map_or(&[][..], |(_, last)| last);
+    let last = samples.last().map_or(&[][..], |(_, last)| last);
     for root in roots(last) {
         let subject = Subject::device(&root.device);
         let line = format!(
@@ -58,11 +58,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let origin = Origin::new(SOURCE, line);
         evidence.text(&keys::QDISC_ROOT, subject.clone(), &*root.kind, origin);
         tell_rate(root, &subject, evidence);
-        let course = course(&looks, root);
+        let course = course(&samples, root);
         tell_course(&course, &subject, evidence);
     }
     let none = Absence::because("no device has the same queueing discipline in two samples");
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
 /// Its configured rate.
@@ -85,10 +85,10 @@ fn tell_course(course: &[(f64, &Qdisc)], subject: &Subject, evidence: &mut Evide
         .iter()
         .map(|(_, qdisc)| f64::from(qdisc.backlog))
         .collect();
-    let looks: Vec<String> = backlog.iter().map(ToString::to_string).collect();
+    let backlogs: Vec<String> = backlog.iter().map(ToString::to_string).collect();
     let origin = Origin::new(
         SOURCE,
-        format!("backlog in packets per sample: {}", looks.join(", ")),
+        format!("backlog in packets per sample: {}", backlogs.join(", ")),
     );
     let median = rates::median(&backlog);
     evidence.series(
@@ -151,11 +151,11 @@ fn absent(evidence: &mut Evidence, key: &'static Key, subject: &Subject, why: Ab
 }
 
 /// This discipline in each full sample that has it: a replacement counts from 0.
-fn course<'a>(looks: &[(f64, &'a [Qdisc])], root: &Qdisc) -> Vec<(f64, &'a Qdisc)> {
+fn course<'a>(samples: &[(f64, &'a [Qdisc])], root: &Qdisc) -> Vec<(f64, &'a Qdisc)> {
     let is_it = |other: &&Qdisc| {
         (&other.device, &other.kind, &other.handle) == (&root.device, &root.kind, &root.handle)
     };
-    looks
+    samples
         .iter()
         .filter_map(|(at, qdiscs)| Some((*at, roots(qdiscs).find(is_it)?)))
         .collect()

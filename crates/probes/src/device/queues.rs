@@ -48,7 +48,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     } else {
         "no queue had packets in this window"
     });
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
 fn tell(

@@ -40,7 +40,7 @@ net/core/net-procfs.c, net/core/dev.c of Linux 6.18.",
 };
 
 /// Rows by CPU in one full sample.
-type Look = (f64, BTreeMap<usize, Row>);
+type Sample = (f64, BTreeMap<usize, Row>);
 
 type Column = fn(&Row) -> Option<u32>;
 
@@ -61,20 +61,20 @@ static COLUMNS: &[(&Key, &str, Column)] = &[
 ];
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks = match looks(window) {
-        Ok(looks) => looks,
+    let samples = match samples(window) {
+        Ok(samples) => samples,
         Err(why) => return evidence.absent(PROBE.yields, &why, STAT),
     };
-    let untold = if looks.len() < 2 {
+    let why = if samples.len() < 2 {
         Absence::because("it was read once, and a rate needs two samples")
             .remedy("observe for some seconds: --for 10s")
     } else {
         Absence::because("this kernel has no such column")
     };
-    let cpus = looks.last().into_iter().flat_map(|(_, rows)| rows.keys());
+    let cpus = samples.last().into_iter().flat_map(|(_, rows)| rows.keys());
     for cpu in cpus {
         let rate = |column: Column| -> Option<Rate> {
-            let course: Option<Vec<_>> = looks
+            let course: Option<Vec<_>> = samples
                 .iter()
                 .map(|(at, rows)| Some((*at, column(rows.get(cpu)?)?)))
                 .collect();
@@ -109,11 +109,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             );
         }
     }
-    enter::unless_told(evidence, PROBE.yields, &untold, STAT);
+    enter::absent_if_unset(evidence, PROBE.yields, &why, STAT);
 }
 
 /// All full samples.
-fn looks(window: &Window<'_>) -> Result<Vec<Look>, Absence> {
+fn samples(window: &Window<'_>) -> Result<Vec<Sample>, Absence> {
     let texts = window.texts(STAT)?;
     // Needed only for kernels whose rows do not name the CPU.
     let online = topology::online(window);

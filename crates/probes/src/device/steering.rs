@@ -81,16 +81,16 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
     if !shown.is_empty() {
         let single = Absence::because(SINGLE);
-        enter::unless_told(evidence, &[&keys::XPS_MASK], &single, XPS);
+        enter::absent_if_unset(evidence, &[&keys::XPS_MASK], &single, XPS);
         let old = Absence::because(
             "no device has several transmit queues, or the kernel lacks xps_rxqs (before Linux 4.18)",
         );
-        enter::unless_told(evidence, &[&keys::XPS_RXQS], &old, XPS_RXQS);
+        enter::absent_if_unset(evidence, &[&keys::XPS_RXQS], &old, XPS_RXQS);
     }
     let none = window
         .unlisted(RPS)
         .unwrap_or_else(|| Absence::because("no device shows such queues below /sys/class/net"));
-    enter::unless_told(evidence, PROBE.yields, &none, "/sys/class/net");
+    enter::absent_if_unset(evidence, PROBE.yields, &none, "/sys/class/net");
 }
 
 /// The mask of each queue as a list.

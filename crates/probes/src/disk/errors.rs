@@ -107,7 +107,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Ok(_) => Absence::none("no disk or file system here counts errors"),
         Err(why) => why,
     };
-    enter::unless_told(evidence, PROBE.yields, &why, EXT4);
+    enter::absent_if_unset(evidence, PROBE.yields, &why, EXT4);
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_told_from_what_was_there() {
+    fn what_grows_is_distinguished_from_what_was_there() {
         let moment = |at_s, errors: &str| Moment {
             at_s,
             files: [

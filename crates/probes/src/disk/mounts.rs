@@ -54,7 +54,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         );
     }
     let none = Absence::none("no writable local file system is mounted here");
-    enter::unless_told(evidence, PROBE.yields, &none, MOUNTS);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, MOUNTS);
 }
 
 fn of_mount(evidence: &mut Evidence, mount: &Mount, filling: Option<&crate::Rate>) {

@@ -101,7 +101,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Origin::new(IO, line),
     );
     let why = Absence::because("no process read from or wrote to a disk");
-    enter::unless_told(evidence, &[&keys::DISK_USER_BYTES], &why, IO);
+    enter::absent_if_unset(evidence, &[&keys::DISK_USER_BYTES], &why, IO);
 }
 
 fn bytes(text: &str) -> BTreeMap<(), f64> {

@@ -35,7 +35,7 @@ presents. Source: drivers/firmware/dmi-id.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    told(
+    add_text(
         window,
         evidence,
         &keys::BIOS_VENDOR,
@@ -46,11 +46,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     } else {
         &[VENDOR, PRODUCT]
     };
-    told(window, evidence, &keys::BIOS_PRODUCT, product);
+    add_text(window, evidence, &keys::BIOS_PRODUCT, product);
 }
 
 /// The text of several files in one line; absent if all are empty.
-fn told(window: &Window<'_>, evidence: &mut Evidence, key: &'static Key, paths: &[&str]) {
+fn add_text(window: &Window<'_>, evidence: &mut Evidence, key: &'static Key, paths: &[&str]) {
     let words: Vec<&str> = paths
         .iter()
         .filter_map(|path| window.text(path).ok())

@@ -46,11 +46,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         .iter()
         .map(|(mode, number)| format!("{mode} {number}"))
         .collect();
-    let told = if groups == 0 {
+    let words = if groups == 0 {
         "none".to_owned()
     } else {
         format!("{groups} groups: {}", each.join(", "))
     };
     let origin = Origin::new(TYPES, each.join(", "));
-    evidence.text(&keys::BIOS_IOMMU, Subject::host(), told, origin);
+    evidence.text(&keys::BIOS_IOMMU, Subject::host(), words, origin);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rungwise_formats::task;
 use rungwise_model::kernel::{Answer, Question, UdpSocket};
 
-use super::{Form, LOOKS, Reader, name, raw};
+use super::{FULL_SAMPLES, Form, Reader, name, raw};
 use crate::capture::{Moment, Raw, Reply};
 use crate::probe::{What, When};
 use crate::{PROBES, process};
@@ -88,7 +88,7 @@ impl Reader<'_> {
                         && (depth == Depth::All
                             || matches!(question, Question::Unix | Question::Udp)) =>
                 {
-                    // One that fails fails at the looks as well, which say why.
+                    // One that fails fails in the full samples as well, which say why.
                     let answer = match question {
                         Question::Tcp => self.host.tcp_in_use().map(Answer::Tcp),
                         other => self.host.ask(other),
@@ -97,7 +97,7 @@ impl Reader<'_> {
                         if let Answer::Udp(sockets) = &mut answer {
                             self.queries_in(sockets, &mut moment);
                         }
-                        // Those in which nothing waits are known from the looks.
+                        // Those in which nothing waits are known from the full samples.
                         if let Answer::Unix(listeners) = &mut answer {
                             listeners.retain(|listener| listener.waiting > 0);
                         }
@@ -134,9 +134,9 @@ impl Reader<'_> {
 
     /// Glances for each sample of a window that lasts so long, so that many threads cost no more than few, and a short
     /// window no more than a long one.
-    pub(super) fn glances(&self, look: &Moment, window: Duration) -> u32 {
-        let threads = process::threads_of(look, &self.chosen.service).max(1);
-        let samples = f64::from(SAMPLES * (LOOKS - 1));
+    pub(super) fn glances(&self, moment: &Moment, window: Duration) -> u32 {
+        let threads = process::threads_of(moment, &self.chosen.service).max(1);
+        let samples = f64::from(SAMPLES * (FULL_SAMPLES - 1));
         let glances = THREAD_READS_PER_S * window.as_secs_f64() / (samples * threads as f64);
         (glances as u32).clamp(1, MOST_GLANCES)
     }
@@ -169,7 +169,7 @@ impl Reader<'_> {
         let in_use = sockets.iter().filter(|socket| !socket.is_in_time_wait());
         self.samples_sockets = in_use.count() + datagram <= SAMPLED_SOCKETS;
         let sought = process::of_services(sockets);
-        // Without owners nothing is sampled of processes; the looks say what may not be seen.
+        // Without owners nothing is sampled of processes; the full samples say what may not be seen.
         let owners = self.host.owners_of(&sought).unwrap_or_default();
         let pids = owners.values().map(|owner| owner.pid).collect();
         self.chosen.service = process::services_at(first, &pids);
@@ -188,14 +188,14 @@ mod tests {
 
     /// The largest part of a cycle in which no sample lies, of samples in a window of so many cycles.
     fn gap(glances: u32, cycles: f64) -> f64 {
-        let parts = f64::from(LOOKS - 1);
-        let mut phases: Vec<f64> = (1..LOOKS)
+        let parts = f64::from(FULL_SAMPLES - 1);
+        let mut phases: Vec<f64> = (1..FULL_SAMPLES)
             .flat_map(|part| places(part, glances).map(move |place| (part, place)))
             .filter(|(_, (_, depth))| *depth == Depth::All)
             .map(|(part, (place, _))| (f64::from(part - 1) + place) / parts * cycles)
             .map(f64::fract)
             .collect();
-        assert_eq!(phases.len() as u32, SAMPLES * (LOOKS - 1));
+        assert_eq!(phases.len() as u32, SAMPLES * (FULL_SAMPLES - 1));
         phases.sort_by(f64::total_cmp);
         let ends = phases[0] + 1.0 - phases[phases.len() - 1];
         let between = phases.windows(2).map(|two| two[1] - two[0]);

@@ -121,11 +121,11 @@ impl<'a> Table<'a> {
         let before = before.checked_sub(1).map(|last| self.rows[last]);
         let behind = self.rows.get(behind).or(self.rows.last());
         let rows = before.iter().chain(behind);
-        let mut told: Vec<_> = rows
+        let mut parts: Vec<_> = rows
             .map(|(value, count)| format!("{count} within {value:.3} ms"))
             .collect();
-        told.dedup();
-        format!("of {} requests {}", self.total, told.join(", "))
+        parts.dedup();
+        format!("of {} requests {}", self.total, parts.join(", "))
     }
 }
 

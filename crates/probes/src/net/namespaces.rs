@@ -39,7 +39,7 @@ namespaces(7), proc_net(5).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks: Vec<(f64, &[NetworkNamespace])> = match window.answers("namespaces") {
+    let samples: Vec<(f64, &[NetworkNamespace])> = match window.answers("namespaces") {
         Ok(answers) => answers
             .into_iter()
             .filter_map(|(at, answer)| match answer {
@@ -49,12 +49,12 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .collect(),
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
-    let last = looks.last().map_or(&[][..], |(_, last)| last);
+    let last = samples.last().map_or(&[][..], |(_, last)| last);
     let rate = |namespace: &NetworkNamespace| {
-        let course: Option<Vec<(f64, u64)>> = looks
+        let course: Option<Vec<(f64, u64)>> = samples
             .iter()
-            .map(|(at, look)| {
-                let same = look.iter().find(|other| other.inode == namespace.inode)?;
+            .map(|(at, sample)| {
+                let same = sample.iter().find(|other| other.inode == namespace.inode)?;
                 Some((*at, same.packets?))
             })
             .collect();

@@ -39,7 +39,7 @@ ip-ntable(8).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks: Vec<(f64, &Neighbours)> = match window.answers("neighbours") {
+    let samples: Vec<(f64, &Neighbours)> = match window.answers("neighbours") {
         Ok(answers) => answers
             .into_iter()
             .filter_map(|(at, answer)| match answer {
@@ -49,7 +49,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .collect(),
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
-    let Some((_, last)) = looks.last() else {
+    let Some((_, last)) = samples.last() else {
         let why = Absence::because("no neighbour table was read");
         return evidence.absent(PROBE.yields, &why, SOURCE);
     };
@@ -84,10 +84,13 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .tables
             .iter()
             .filter_map(|table| {
-                let course: Option<Vec<(f64, u64)>> = looks
+                let course: Option<Vec<(f64, u64)>> = samples
                     .iter()
-                    .map(|(at, look)| {
-                        let same = look.tables.iter().find(|other| other.name == table.name)?;
+                    .map(|(at, sample)| {
+                        let same = sample
+                            .tables
+                            .iter()
+                            .find(|other| other.name == table.name)?;
                         Some((*at, of(same)))
                     })
                     .collect();

@@ -33,7 +33,7 @@ impl Sum {
         sum.ends = (sum.ends.0 + added.ends.0, sum.ends.1 + added.ends.1);
         sum.delta += added.delta;
         sum.per_s += added.per_s;
-        // Sources of one probe are read at the same looks, unless one could not be read at some of them.
+        // Sources of one probe are read in the same samples, unless one could not be read at some of them.
         if sum.series.len() == added.series.len() {
             let pairs = sum.series.iter_mut().zip(&added.series);
             pairs.for_each(|(sum, added)| *sum += added);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_needs_two_looks_and_no_step_back() {
+    fn a_course_needs_two_samples_and_no_step_back() {
         assert_eq!(of_course(&[]), None);
         assert_eq!(of_course(&[(0.0, 1)]), None);
         assert_eq!(of_course(&[(0.0, 1), (0.0, 2)]), None);

@@ -178,5 +178,5 @@ fn rp_filter(window: &Window<'_>, evidence: &mut Evidence) {
         }
     }
     let none = Absence::because("no device has a reverse path filter");
-    enter::unless_told(evidence, &[key], &none, RP_FILTER);
+    enter::absent_if_unset(evidence, &[key], &none, RP_FILTER);
 }

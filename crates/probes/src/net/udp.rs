@@ -70,19 +70,19 @@ impl Address<'_> {
 }
 
 /// Sockets of one full sample.
-type Look<'a> = (f64, &'a [UdpSocket]);
+type Sample<'a> = (f64, &'a [UdpSocket]);
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks = match looks(window) {
-        Ok(looks) => looks,
+    let samples = match samples(window) {
+        Ok(samples) => samples,
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
-    let seconds = match (looks.first(), looks.last()) {
+    let seconds = match (samples.first(), samples.last()) {
         (Some((began, _)), Some((ended, _))) => ended - began,
         _ => 0.0,
     };
     let owners = port::owners(window);
-    for (local, address) in chosen(&looks) {
+    for (local, address) in chosen(&samples) {
         let subject = port::port("udp", local);
         sockets(&subject, &address, seconds, evidence);
         if let Some(socket) = address.sockets.first() {
@@ -97,14 +97,14 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         readers(window, &subject, &address, &owners, evidence);
     }
     let none = match window.answer("udp") {
-        Ok(other) if looks.is_empty() => misplaced("udp", other),
+        Ok(other) if samples.is_empty() => misplaced("udp", other),
         _ => Absence::none("no UDP socket is open"),
     };
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
 /// All full samples with sockets.
-fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
+fn samples<'a>(window: &Window<'a>) -> Result<Vec<Sample<'a>>, Absence> {
     let answers = window.answers("udp")?.into_iter();
     let sockets = |(at, answer): (f64, &'a Answer)| match answer {
         Answer::Udp(sockets) => Some((at, &sockets[..])),
@@ -115,8 +115,8 @@ fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
 
 /// Inodes of the sockets whose processes are looked up: all of each reported address.
 pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
-    let looks = looks(window).unwrap_or_default();
-    let addresses = chosen(&looks).into_iter();
+    let samples = samples(window).unwrap_or_default();
+    let addresses = chosen(&samples).into_iter();
     addresses
         .flat_map(|(_, address)| address.sockets)
         .map(|socket| socket.inode)
@@ -125,8 +125,8 @@ pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
 }
 
 /// The reported addresses, at most [`MOST`]: those with most drops, then the fullest, then most sockets.
-fn chosen<'a>(looks: &[Look<'a>]) -> Vec<(Endpoint, Address<'a>)> {
-    let mut addresses: Vec<_> = addresses(looks).into_iter().collect();
+fn chosen<'a>(samples: &[Sample<'a>]) -> Vec<(Endpoint, Address<'a>)> {
+    let mut addresses: Vec<_> = addresses(samples).into_iter().collect();
     addresses.sort_by(|(_, a), (_, b)| {
         let dropped = b.dropped.unwrap_or(0).cmp(&a.dropped.unwrap_or(0));
         dropped
@@ -137,9 +137,9 @@ fn chosen<'a>(looks: &[Look<'a>]) -> Vec<(Endpoint, Address<'a>)> {
     addresses
 }
 
-fn addresses<'a>(looks: &[Look<'a>]) -> BTreeMap<Endpoint, Address<'a>> {
+fn addresses<'a>(samples: &[Sample<'a>]) -> BTreeMap<Endpoint, Address<'a>> {
     let mut addresses: BTreeMap<Endpoint, Address<'a>> = BTreeMap::new();
-    let Some((_, last)) = looks.last() else {
+    let Some((_, last)) = samples.last() else {
         return addresses;
     };
     let open: HashSet<Endpoint> = last
@@ -158,20 +158,20 @@ fn addresses<'a>(looks: &[Look<'a>]) -> BTreeMap<Endpoint, Address<'a>> {
             .sockets
             .push(socket);
     }
-    for (look, (_, sockets)) in looks.iter().enumerate() {
+    for (number, (_, sockets)) in samples.iter().enumerate() {
         for socket in sockets.iter().filter(|socket| counts(socket)) {
             let (Some(address), Some(memory)) = (addresses.get_mut(&socket.local), socket.memory)
             else {
                 continue;
             };
-            address.fill.resize(look + 1, 0.0);
+            address.fill.resize(number + 1, 0.0);
             if memory.rcvbuf > 0 {
                 let fill = f64::from(memory.rmem) / f64::from(memory.rcvbuf);
-                address.fill[look] = address.fill[look].max(fill);
+                address.fill[number] = address.fill[number].max(fill);
             }
         }
     }
-    let [(_, first), _, ..] = looks else {
+    let [(_, first), _, ..] = samples else {
         return addresses;
     };
     let before: HashMap<u64, u32> = first
@@ -179,7 +179,7 @@ fn addresses<'a>(looks: &[Look<'a>]) -> BTreeMap<Endpoint, Address<'a>> {
         .filter_map(|socket| Some((socket.inode, socket.memory?.drops)))
         .collect();
     for address in addresses.values_mut() {
-        // Sockets of the kernel itself, as those of tunnels, have no inode and cannot be told apart.
+        // Sockets of the kernel itself, as those of tunnels, have no inode and cannot be distinguished.
         let known = address.sockets.iter().filter(|socket| socket.inode != 0);
         let dropped: Vec<u64> = known
             .filter_map(|socket| {

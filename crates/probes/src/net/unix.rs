@@ -164,7 +164,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
     }
     let none = Absence::none("no connection waits at a Unix socket");
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
 #[cfg(test)]

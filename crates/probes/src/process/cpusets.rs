@@ -63,7 +63,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         evidence.text(&keys::PROCESS_CPUSET_GROUP, subject(), group, origin());
     }
     let none = Absence::none("no service is in a group with a cpuset");
-    enter::unless_told(evidence, PROBE.yields, &none, "/proc/PID/cpuset");
+    enter::absent_if_unset(evidence, PROBE.yields, &none, "/proc/PID/cpuset");
 }
 
 #[cfg(test)]

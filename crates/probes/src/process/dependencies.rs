@@ -186,7 +186,7 @@ impl<'a> Sample<'a> {
 /// Waits at the end of the window, with their course over the samples.
 struct Waits<'a> {
     /// From the full samples, which list all sockets and are far enough apart for connection attempts.
-    looks: Vec<Sample<'a>>,
+    full_samples: Vec<Sample<'a>>,
     /// From all samples: what lasts for milliseconds.
     samples: Vec<Sample<'a>>,
     resolving: Vec<Query<'a>>,
@@ -198,17 +198,17 @@ fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
     let attempts = all.iter().copied().flatten();
     let attempts = attempts.filter(|socket| socket.state == SYN_SENT);
     let tried: HashSet<Endpoint> = attempts.map(|socket| socket.remote).collect();
-    let mut looks = Vec::new();
+    let mut full_samples = Vec::new();
     for (_, answer) in window.answers("tcp")? {
         match answer {
-            Answer::Tcp(sockets) => looks.push(Sample::of(sockets, &courses, &tried)),
+            Answer::Tcp(sockets) => full_samples.push(Sample::of(sockets, &courses, &tried)),
             other => return Err(misplaced("tcp", other)),
         }
     }
     let samples = all.into_iter();
     let samples = samples.map(|sockets| Sample::of(sockets, &courses, &tried));
     Ok(Waits {
-        looks,
+        full_samples,
         samples: samples.collect(),
         resolving: dns::queries(window),
     })
@@ -269,7 +269,7 @@ impl<'a> Waits<'a> {
         of: for<'s> fn(&'s Sample<'a>) -> &'s HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
         all: bool,
     ) -> Vec<&'a TcpSocket> {
-        let [before @ .., last] = &self.looks[..] else {
+        let [before @ .., last] = &self.full_samples[..] else {
             return Vec::new();
         };
         let earlier = if all {
@@ -297,15 +297,22 @@ impl<'a> Waits<'a> {
     /// caller with a short timeout opens a new socket each time.
     fn connecting(&self) -> Vec<&'a TcpSocket> {
         let mut found = self.lasting(|sample| &sample.connecting, false);
-        let Some(last) = self.looks.last().filter(|_| self.looks.len() > 1) else {
+        let Some(last) = self
+            .full_samples
+            .last()
+            .filter(|_| self.full_samples.len() > 1)
+        else {
             return found;
         };
         let tries = |sample: &&Sample<'a>, server: Endpoint| {
             sample.connecting.keys().any(|(_, to)| *to == server)
         };
         let in_vain = |server: Endpoint| {
-            let tried = self.looks.iter().filter(|sample| tries(sample, server));
-            2 * tried.count() > self.looks.len()
+            let tried = self
+                .full_samples
+                .iter()
+                .filter(|sample| tries(sample, server));
+            2 * tried.count() > self.full_samples.len()
                 && !self
                     .samples
                     .iter()
@@ -465,7 +472,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
         _ => Absence::none("no visible process waits like this"),
     };
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
 type Owner<'f> = dyn Fn(u64) -> Option<u32> + 'f;

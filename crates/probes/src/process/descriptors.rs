@@ -83,7 +83,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let why = why.unwrap_or_else(|| {
         Absence::because("no process shows its limit of open files").remedy("run as root")
     });
-    enter::unless_told(evidence, &both, &why, LIMITS);
+    enter::absent_if_unset(evidence, &both, &why, LIMITS);
 }
 
 /// No process is near its limit: the first one whose table and limit can be read represents all.

@@ -137,18 +137,18 @@ mod tests {
     fn the_process_of_a_query_that_stays_is_looked_up_once() {
         let mut running = Running::default();
         let mut at_s = 0.0;
-        let mut looked = |sockets: &[UdpSocket]| {
+        let mut sampled = |sockets: &[UdpSocket]| {
             let mut sockets = sockets.to_vec();
             at_s += 0.15;
             let sought = running.sample(at_s, &mut sockets);
             (sought.into_iter().collect::<Vec<_>>(), sockets.len())
         };
         let kept = to(53, 1);
-        assert_eq!(looked(&[kept.clone(), to(9000, 2)]), (vec![], 1));
-        assert_eq!(looked(&[kept.clone(), to(53, 3)]), (vec![], 2));
-        assert_eq!(looked(&[kept.clone(), to(53, 3)]), (vec![], 2));
-        assert_eq!(looked(&[kept.clone(), to(53, 3)]), (vec![3], 2));
-        assert_eq!(looked(&[kept, to(53, 3)]), (vec![], 2));
+        assert_eq!(sampled(&[kept.clone(), to(9000, 2)]), (vec![], 1));
+        assert_eq!(sampled(&[kept.clone(), to(53, 3)]), (vec![], 2));
+        assert_eq!(sampled(&[kept.clone(), to(53, 3)]), (vec![], 2));
+        assert_eq!(sampled(&[kept.clone(), to(53, 3)]), (vec![3], 2));
+        assert_eq!(sampled(&[kept, to(53, 3)]), (vec![], 2));
     }
 
     #[test]

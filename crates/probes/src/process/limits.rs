@@ -45,20 +45,22 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     };
     let path = LIMITS.replace("{pid}", &process.pid.to_string());
     let subject = Subject::new(Kind::Process, process.pid);
-    let told = window.text(&path).and_then(|text| {
-        let told: Vec<String> = limits::parse(text)
+    let joined = window.text(&path).and_then(|text| {
+        let entries: Vec<String> = limits::parse(text)
             .filter_map(|limit| tell(&limit))
             .collect();
         let none = || Absence::because(format!("{path} contains no limits"));
-        (!told.is_empty()).then(|| told.join(", ")).ok_or_else(none)
+        (!entries.is_empty())
+            .then(|| entries.join(", "))
+            .ok_or_else(none)
     });
-    let line = told.clone().unwrap_or_default();
-    let told = told.as_deref().map_err(Absence::clone);
+    let line = joined.clone().unwrap_or_default();
+    let joined = joined.as_deref().map_err(Absence::clone);
     enter::text(
         evidence,
         &keys::PROCESS_LIMITS,
         subject,
-        told,
+        joined,
         Origin::new(path, &line),
     );
 }
@@ -100,11 +102,11 @@ Max locked memory         8388608              unlimited            bytes
 Max open files            1024                 524288               files
 Max realtime timeout      200                  200                  us
 ";
-        let told: Vec<String> = limits::parse(text)
+        let entries: Vec<String> = limits::parse(text)
             .filter_map(|limit| tell(&limit))
             .collect();
         assert_eq!(
-            told,
+            entries,
             [
                 "locked memory 8 MiB (up to unlimited)",
                 "open files 1024 (up to 524288)",

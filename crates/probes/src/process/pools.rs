@@ -318,7 +318,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         );
     }
     let none = Absence::none("no process has all its connections to a server busy");
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
 #[cfg(test)]
@@ -328,15 +328,15 @@ mod tests {
     use super::super::exchange::LISTEN;
     use super::*;
 
-    /// A connection of 10.0.0.1 that is seen for the `look`th time: with a client at port 80, or to port 90 of 10.0.0.9.
-    fn socket(look: u64, clients: bool, number: u16, open: bool, answers: bool) -> TcpSocket {
+    /// A connection of 10.0.0.1 that is in sample number `sample`: with a client at port 80, or to port 90 of 10.0.0.9.
+    fn socket(sample: u64, clients: bool, number: u16, open: bool, answers: bool) -> TcpSocket {
         let (sent, received) = if clients == open { (60, 8) } else { (8, 60) };
         let (local, far) = if clients {
             (80, 5_000 + number)
         } else {
             (6_000 + number, 90)
         };
-        let bytes = 100 + 100 * look;
+        let bytes = 100 + 100 * sample;
         TcpSocket {
             local: Endpoint::new([10, 0, 0, 1].into(), local),
             remote: Endpoint::new([10, 0, 0, 9].into(), far),
@@ -363,18 +363,21 @@ mod tests {
             inode: 1,
             ..TcpSocket::default()
         };
-        let looks: Vec<Vec<TcpSocket>> = (0..10)
-            .map(|look| {
-                let open = |number: u16| number > 0 || look < full_in;
+        let sockets: Vec<Vec<TcpSocket>> = (0..10)
+            .map(|sample| {
+                let open = |number: u16| number > 0 || sample < full_in;
                 let to = (0..connections)
-                    .map(|number| alter(look, socket(look, false, number, open(number), true)));
-                let of = (0..5).map(|number| socket(look, true, number, number < 4, true));
+                    .map(|number| alter(sample, socket(sample, false, number, open(number), true)));
+                let of = (0..5).map(|number| socket(sample, true, number, number < 4, true));
                 to.chain(of).chain([listener.clone()]).collect()
             })
             .collect();
-        let looks: Vec<&[TcpSocket]> = looks.iter().map(|look| &look[..]).collect();
-        let courses = Courses::of(&looks);
-        let samples: Vec<Sample<'_>> = looks.iter().map(|one| Sample::of(one, &courses)).collect();
+        let sockets: Vec<&[TcpSocket]> = sockets.iter().map(|sockets| &sockets[..]).collect();
+        let courses = Courses::of(&sockets);
+        let samples: Vec<Sample<'_>> = sockets
+            .iter()
+            .map(|one| Sample::of(one, &courses))
+            .collect();
         assert_eq!(samples[9].open.get(&80), Some(&4));
         full(&samples, &courses).len()
     }
@@ -389,8 +392,8 @@ mod tests {
 
     #[test]
     fn a_pool_may_replace_its_connections_but_has_never_more() {
-        let new_each_time = |look, mut socket: TcpSocket| {
-            socket.inode += 1_000 * look;
+        let new_each_time = |sample, mut socket: TcpSocket| {
+            socket.inode += 1_000 * sample;
             socket
         };
         assert_eq!(shares(2, 10, new_each_time), 1);
@@ -399,9 +402,9 @@ mod tests {
     #[test]
     fn what_is_no_pool_is_not_called_full() {
         // A connection for each request, and so more or fewer of them.
-        let new_each_time = |look, mut socket: TcpSocket| {
-            socket.inode += 1_000 * look;
-            if look % 2 == 1 && socket.local.port == 6_001 {
+        let new_each_time = |sample, mut socket: TcpSocket| {
+            socket.inode += 1_000 * sample;
+            if sample % 2 == 1 && socket.local.port == 6_001 {
                 socket.inode = 0;
             }
             socket
@@ -415,8 +418,8 @@ mod tests {
         };
         assert_eq!(shares(1, 10, long), 0);
         // A connection that only sends.
-        let one_way = |look, socket: TcpSocket| {
-            self::socket(look, false, socket.local.port - 6_000, true, false)
+        let one_way = |sample, socket: TcpSocket| {
+            self::socket(sample, false, socket.local.port - 6_000, true, false)
         };
         assert_eq!(shares(1, 10, one_way), 0);
     }

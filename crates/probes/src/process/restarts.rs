@@ -122,7 +122,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .remedy("observe for some seconds: --for 10s"),
         _ => Absence::none("every port kept its listening socket"),
     };
-    enter::unless_told(evidence, PROBE.yields, &why, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &why, SOURCE);
 }
 
 #[cfg(test)]

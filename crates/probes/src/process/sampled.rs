@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_live_on_are_told_from_those_that_ended() {
+    fn threads_that_live_on_are_distinguished_from_those_that_ended() {
         let capture = capture('R', 5_000_000_000, |number| vec![1000 + number as u32]);
         let half = threads(&Window::of(&capture))[&7].alive().unwrap();
         assert!((half - 0.5).abs() < 0.01, "{half}");

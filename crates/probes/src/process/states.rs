@@ -107,7 +107,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             no_counters(window)
         }
     });
-    enter::unless_told(evidence, PROBE.yields, &why, STATS);
+    enter::absent_if_unset(evidence, PROBE.yields, &why, STATS);
 }
 
 fn processes<'a>(window: &Window<'a>) -> Vec<Process<'a>> {
@@ -395,7 +395,7 @@ fn busiest(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) 
     }
     let ticks = process.ticks.as_ref().filter(|_| process.last.threads == 1);
     match ticks {
-        // The ticks were read at each look, and are those of the only thread.
+        // The ticks were read in each sample, and are those of the only thread.
         Some(ticks) => {
             let stat = format!("/proc/{pid}/stat");
             let name = "utime + stime, ticks";

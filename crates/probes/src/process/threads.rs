@@ -76,11 +76,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     // The family is listed by `stat` of all processes; an older capture has the judged process only.
     let mut family = chosen::family(window);
     family.insert(process.pid);
-    let mut told = false;
+    let mut found = false;
     for pid in family {
-        told |= of_process(window, evidence, pid, &receivers);
+        found |= of_process(window, evidence, pid, &receivers);
     }
-    if !told {
+    if !found {
         let why = Absence::because(format!("process {} has ended", process.pid));
         evidence.absent(PROBE.yields, &why, &format!("/proc/{}/task", process.pid));
     }

@@ -12,7 +12,7 @@ use rungwise_model::keys;
 
 use super::{chosen, of_threads, unnamed};
 use crate::capture::{Moment, Raw};
-use crate::gather::LOOKS;
+use crate::gather::FULL_SAMPLES;
 use crate::{Cost, Need, Probe, Source, Window, enter};
 
 const SYSCALLS: &str = "/proc/{family}/task/*/syscall";
@@ -76,7 +76,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     databases(window, evidence);
     let database = [&keys::LOCK_DATABASE_WAITERS, &keys::LOCK_DATABASE_WAITING];
     let none = Absence::because("no PostgreSQL client backend was found");
-    enter::unless_told(evidence, &database, &none, TITLES);
+    enter::absent_if_unset(evidence, &database, &none, TITLES);
     let why = match &window.capture().process {
         None => unnamed(),
         Some(process) => Absence::because(format!(
@@ -85,7 +85,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         ))
         .remedy("run as root"),
     };
-    enter::unless_told(evidence, PROBE.yields, &why, SYSCALLS);
+    enter::absent_if_unset(evidence, PROBE.yields, &why, SYSCALLS);
 }
 
 /// Threads by the lock that they wait for.
@@ -94,11 +94,11 @@ type Locks<'a> = BTreeMap<u64, Vec<&'a str>>;
 /// By process, the locks that its threads waited for in each sample in which its threads were read.
 fn samples<'a>(window: &Window<'a>) -> BTreeMap<u32, Vec<(usize, Locks<'a>)>> {
     let mut processes: BTreeMap<u32, Vec<(usize, Locks<'a>)>> = BTreeMap::new();
-    for (look, moment) in window.often().into_iter().enumerate() {
+    for (number, moment) in window.often().into_iter().enumerate() {
         for (pid, tid, text) in of_threads(moment, "syscall") {
             let samples = processes.entry(pid).or_default();
-            if samples.last().is_none_or(|(at, _)| *at != look) {
-                samples.push((look, Locks::new()));
+            if samples.last().is_none_or(|(at, _)| *at != number) {
+                samples.push((number, Locks::new()));
             }
             if let (Some((_, locks)), Some(wait)) = (samples.last_mut(), syscall::futex_wait(text))
                 && wait.is_lock
@@ -141,7 +141,7 @@ fn moving(window: &Window<'_>, pid: u32, samples: &[(usize, Locks<'_>)]) -> Opti
     let (mut moved, mut all) = (0_u32, 0_u32);
     let moments = window.often();
     // As far apart as full samples: some clocks are coarse.
-    let apart = 0.9 * window.seconds() / f64::from(LOOKS - 1);
+    let apart = 0.9 * window.seconds() / f64::from(FULL_SAMPLES - 1);
     let time = |moment: &&Moment, path: &str| match moment.files.get(path) {
         Some(Raw::Text(time)) => Some(time.clone()),
         _ => None,
@@ -285,8 +285,8 @@ fn sleeps(window: &Window<'_>, evidence: &mut Evidence) {
 fn databases(window: &Window<'_>, evidence: &mut Evidence) {
     let mut servers: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
     // Samples hold the titles alone.
-    let looks = window.moments().iter().flat_map(chosen::stats);
-    let parents: BTreeMap<u32, u32> = looks
+    let stats = window.moments().iter().flat_map(chosen::stats);
+    let parents: BTreeMap<u32, u32> = stats
         .filter(|(_, stat)| stat.name == "postgres")
         .map(|(pid, stat)| (pid, stat.parent))
         .collect();

@@ -156,19 +156,19 @@ fn tell_drops(events: &Events, evidence: &mut Evidence) {
         .collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let sum = total(reasons.iter().map(|(_, count)| *count));
-    let mut told: Vec<String> = reasons
+    let mut parts: Vec<String> = reasons
         .iter()
         .take(MOST_REASONS)
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
     let rest = total(reasons.iter().skip(MOST_REASONS).map(|(_, count)| *count));
     if rest > 0 {
-        told.push(format!("others {rest}"));
+        parts.push(format!("others {rest}"));
     }
-    let words = if told.is_empty() {
+    let words = if parts.is_empty() {
         "none".to_owned()
     } else {
-        told.join(", ")
+        parts.join(", ")
     };
     let seconds = events.drop_seconds.unwrap_or(events.seconds);
     let origin = Origin::new(DROP, format!("{sum} in {seconds:.2} s: {words}"));
@@ -227,7 +227,7 @@ fn tell_migrations(events: &Events, evidence: &mut Evidence) {
         evidence.number(key, Subject::cpu(*cpu as usize), rate, origin);
     }
     let none = Absence::because("no CPU was counted");
-    enter::unless_told(evidence, &[key], &none, MIGRATION);
+    enter::absent_if_unset(evidence, &[key], &none, MIGRATION);
 }
 
 fn record_turned_away(events: &Events, evidence: &mut Evidence) {
@@ -246,7 +246,7 @@ fn record_turned_away(events: &Events, evidence: &mut Evidence) {
         evidence.number(key, subject, rate, Origin::new(CONNECT, line));
     }
     let none = Absence::none("no connection was turned away by a full queue");
-    enter::unless_told(evidence, &[key], &none, CONNECT);
+    enter::absent_if_unset(evidence, &[key], &none, CONNECT);
 }
 
 fn record_long_runs(events: &Events, evidence: &mut Evidence) {
@@ -278,7 +278,7 @@ fn record_long_runs(events: &Events, evidence: &mut Evidence) {
         evidence.number(&keys::PROCESS_LONG_RUN_SHARE, subject(), share, origin());
     }
     let none = Absence::none("no thread ran several times for 5 ms without a wait");
-    enter::unless_told(evidence, &keys, &none, SWITCH);
+    enter::absent_if_unset(evidence, &keys, &none, SWITCH);
 }
 
 /// UDP datagrams that programs received and sent per second.
@@ -309,7 +309,7 @@ mod tests {
     use crate::capture::{Capture, Moment, Raw, Reply};
 
     fn evidence_of(events: Events) -> Evidence {
-        let look = |at_s: f64, datagrams: u64| {
+        let sample = |at_s: f64, datagrams: u64| {
             let text =
                 format!("Udp: InDatagrams NoPorts OutDatagrams\nUdp: {datagrams} 5 {datagrams}\n");
             let files = [(SNMP.to_owned(), Raw::Text(text))].into();
@@ -319,11 +319,11 @@ mod tests {
                 ..Moment::default()
             }
         };
-        let mut last = look(10.0, 51_000);
+        let mut last = sample(10.0, 51_000);
         last.answers
             .insert(NAME.to_owned(), Reply::Answer(Answer::Events(events)));
         let capture = Capture {
-            moments: vec![look(0.0, 1000), last],
+            moments: vec![sample(0.0, 1000), last],
             ..Capture::default()
         };
         let mut evidence = Evidence::over(10.0);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_told_by_reason_largest_first() {
+    fn drops_are_reported_by_reason_largest_first() {
         let evidence = evidence_of(events());
         assert_eq!(
             evidence.host(&keys::DROP_RATE).unwrap().value.round() as u64,
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_by_cpu_and_compared_with_datagrams() {
+    fn calls_are_reported_by_cpu_and_compared_with_datagrams() {
         let evidence = evidence_of(events());
         let by_cpu = evidence.each(&keys::SYSCALL_RATE).unwrap();
         let rates: Vec<u64> = by_cpu
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn migrations_are_told_of_the_cpu_that_tasks_came_to() {
+    fn migrations_are_reported_of_the_cpu_that_tasks_came_to() {
         let evidence = evidence_of(events());
         let rate = |cpu| evidence.quantity(&keys::CPU_MIGRATIONS, &Subject::cpu(cpu));
         let rates = [0, 1].map(|cpu| rate(cpu).unwrap().value.round() as u64);

@@ -200,10 +200,10 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
             let share = SHARES.iter().find(|share| share.key == key);
             busy >= FEWEST_LOCKS && share.is_some_and(|share| share.of == Whole::Large)
         };
-        let told: Vec<&'static Key> = (PROBE.yields.iter().copied())
+        let undecided: Vec<&'static Key> = (PROBE.yields.iter().copied())
             .filter(|key| !large(key))
             .collect();
-        evidence.absent(&told, &why, &source);
+        evidence.absent(&undecided, &why, &source);
     }
     for share in SHARES {
         let (whole, name, fewest) = match share.of {
@@ -253,11 +253,14 @@ fn tell_callers(all: &[Sampled<'_>], evidence: &mut Evidence, origin: &dyn Fn(St
     let line = if callers.is_empty() {
         "no sample in fib_table_lookup".to_owned()
     } else {
-        let told: Vec<String> = callers
+        let counts: Vec<String> = callers
             .iter()
             .map(|(caller, samples)| format!("{caller} {samples}"))
             .collect();
-        format!("samples of fib_table_lookup by caller: {}", told.join(", "))
+        format!(
+            "samples of fib_table_lookup by caller: {}",
+            counts.join(", ")
+        )
     };
     let key = &keys::STACK_FIB_LOOKUPS;
     evidence.number(key, Subject::host(), callers.len() as f64, origin(line));
@@ -302,14 +305,14 @@ fn tell_threads(
     }
     let mut threads: Vec<(&str, u64)> = threads.into_iter().collect();
     threads.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
-    let told: Vec<String> = threads
+    let shares: Vec<String> = threads
         .iter()
         .take(MOST_THREADS)
         .map(|(name, samples)| format!("{name} {:.1} %", *samples as f64 / busy as f64 * 100.0))
         .collect();
     let line = format!("{busy} busy samples of {} names", threads.len());
     let key = &keys::STACK_THREADS;
-    evidence.text(key, Subject::host(), told.join(", "), origin(line));
+    evidence.text(key, Subject::host(), shares.join(", "), origin(line));
 }
 
 /// Samples by what `of` finds in a stack.
@@ -419,8 +422,8 @@ echo;[user] 230
         let top = evidence.words(&keys::STACK_TOP, &Subject::host()).unwrap();
         assert_eq!(top.value, "__udp4_lib_rcv 30.0 %");
         let threads = evidence.words(&keys::STACK_THREADS, &Subject::host());
-        let told = "udp_echo 50.0 %, ksoftirqd 33.0 %, swapper 17.0 %";
-        assert_eq!(threads.unwrap().value, told);
+        let expected = "udp_echo 50.0 %, ksoftirqd 33.0 %, swapper 17.0 %";
+        assert_eq!(threads.unwrap().value, expected);
     }
 
     #[test]
@@ -491,9 +494,9 @@ echo;[user] 230
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_remedy_and_silence_as_such() {
-        let told = "cannot sample kernel stacks: not permitted (sysctl kernel.perf_event_paranoid is 2); run as root";
-        let refused = replied(Reply::Failed(told.to_owned()));
+    fn a_refusal_is_reported_with_its_remedy_and_silence_as_such() {
+        let message = "cannot sample kernel stacks: not permitted (sysctl kernel.perf_event_paranoid is 2); run as root";
+        let refused = replied(Reply::Failed(message.to_owned()));
         let why = refused.host(&keys::STACK_LOCK).unwrap_err().why;
         assert!(why.reason.ends_with("is 2)"), "{why:?}");
         assert!(why.reason.starts_with("cannot sample"), "{why:?}");

@@ -1,5 +1,5 @@
 //! CPUs, interrupts, soft interrupts, NUMA, the kernel and what lies below it: golden evidence of one recorded and
-//! two told machines, and what they tell.
+//! two machines in texts, and what they show.
 
 use rungwise_model::evidence::{Evidence, Key, Kind, Subject};
 use rungwise_model::keys;
@@ -88,7 +88,7 @@ fn an_arm_guest_that_receives_on_one_cpu() {
 }
 
 #[test]
-fn one_look_gives_settings_and_no_rates() {
+fn one_sample_gives_settings_and_no_rates() {
     let mut capture = story::capture(LADDER, None);
     capture.moments.drain(..2);
     let evidence = story::derive(&capture, ALL);
@@ -132,7 +132,7 @@ fn a_container_claims_nothing_of_processes_it_cannot_see() {
 
 #[test]
 fn a_cpu_that_went_offline_takes_its_counts_with_it() {
-    // The last look of a machine whose CPU 0 is gone: the header names CPU 1 alone.
+    // The last sample of a machine whose CPU 0 is gone: the header names CPU 1 alone.
     let text = "\
 @ 0.0 /proc/interrupts
            CPU0       CPU1       

@@ -20,8 +20,9 @@ fn probes_are_sorted_by_id_and_documented() {
     let ids: Vec<&str> = PROBES.iter().map(|probe| probe.id).collect();
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
     for probe in PROBES {
-        let told = !probe.summary.is_empty() && !probe.doc.is_empty() && !probe.yields.is_empty();
-        assert!(told, "{} is not documented", probe.id);
+        let is_documented =
+            !probe.summary.is_empty() && !probe.doc.is_empty() && !probe.yields.is_empty();
+        assert!(is_documented, "{} is not documented", probe.id);
     }
 }
 
@@ -39,8 +40,8 @@ fn where_nothing_was_read_every_key_says_why() {
             let evidence = derive(probe, &capture);
             for key in probe.yields {
                 let readings = evidence.readings().filter(|reading| reading.key == *key);
-                let told = readings.count() > 0;
-                assert!(told, "{} is silent about {}", probe.id, key.id);
+                let has_reading = readings.count() > 0;
+                assert!(has_reading, "{} is silent about {}", probe.id, key.id);
             }
             for reading in evidence.readings() {
                 let listed = probe.yields.contains(&reading.key);

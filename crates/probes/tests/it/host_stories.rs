@@ -1,7 +1,7 @@
-//! Memory, disks, pressure, control groups, processes, firmware: golden evidence of recorded and told machines.
+//! Memory, disks, pressure, control groups, processes, firmware: golden evidence of recorded machines and of machines in texts.
 //!
 //! `microvm` was recorded on a guest with two CPUs, Linux 6.18; lines that no probe reads were cut. The others are
-//! told by hand in the formats of the kernels they name.
+//! written by hand in the formats of the kernels they name.
 
 use crate::story;
 
@@ -95,7 +95,7 @@ fn a_server_with_two_sockets_and_a_process_far_from_its_memory() {
 }
 
 #[test]
-fn one_look_gives_settings_and_says_that_rates_need_two() {
+fn one_sample_gives_settings_and_says_that_rates_need_two() {
     let text = include_str!("hosts/swapping.txt").replace("@ 0.000", "@ 10.000");
     let last: Vec<&str> = text
         .split_inclusive("\n@ ")
@@ -130,9 +130,9 @@ fn one_look_gives_settings_and_says_that_rates_need_two() {
 
 #[test]
 fn a_later_process_with_the_same_id_is_another_one() {
-    let told = include_str!("hosts/throttled-v1.txt");
+    let original = include_str!("hosts/throttled-v1.txt");
     // The one at the end started later.
-    let (head, tail) = told.split_at(told.rfind("/proc/8001/stat").unwrap());
+    let (head, tail) = original.split_at(original.rfind("/proc/8001/stat").unwrap());
     let text = format!("{head}{}", tail.replacen(" 1 0 99 ", " 1 0 70000 ", 1));
     let evidence = story::derive(&story::capture(&text, None), &["proc-pid"]);
     let listed = story::list(&evidence);

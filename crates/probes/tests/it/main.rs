@@ -1,4 +1,4 @@
-//! Probes over recorded and told machines.
+//! Probes over recorded machines and machines in texts.
 
 mod cpu_stories;
 mod every_probe;

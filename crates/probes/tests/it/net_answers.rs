@@ -7,7 +7,7 @@ use rungwise_model::kernel::{
 use rungwise_model::keys;
 use rungwise_probes::capture::Moment;
 
-use crate::net_stories::{answer, evidence, file, look};
+use crate::net_stories::{answer, evidence, file, moment_at};
 
 /// Numbers of all sizes, small ones and the largest foremost.
 fn any_u32() -> impl Strategy<Value = u32> {
@@ -66,11 +66,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_look()(
+    fn any_moment()(
         at_s in 0.0..10.0, tcp in prop::collection::vec(any_tcp(), 0..12), udp in prop::collection::vec(any_udp(), 0..8),
         devices in prop::collection::vec(any_device(), 0..3), qdiscs in prop::collection::vec(any_qdisc(), 0..3),
     ) -> Moment {
-        let mut moment = look(at_s);
+        let mut moment = moment_at(at_s);
         answer(&mut moment, "tcp", Answer::Tcp(tcp));
         answer(&mut moment, "udp", Answer::Udp(udp));
         answer(&mut moment, "devices", Answer::Devices(devices));
@@ -82,7 +82,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn no_answer_makes_a_probe_panic_and_shares_stay_shares(moments in prop::collection::vec(any_look(), 0..4)) {
+    fn no_answer_makes_a_probe_panic_and_shares_stay_shares(moments in prop::collection::vec(any_moment(), 0..4)) {
         let evidence = evidence(moments);
         for key in [&keys::TCP_RWND_LIMITED, &keys::QUEUE_SHARE, &keys::FLOWS_LARGEST_SHARE, &keys::TCP_PORTS_USED] {
             for (subject, share) in evidence.each(key).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Devices, protocols, sockets and packet filters: golden evidence of told machines, and what they tell.
+//! Devices, protocols, sockets and packet filters: golden evidence of machines in texts, and what they show.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +36,8 @@ const ALL: &[&str] = &[
 const LADDER: &str = include_str!("hosts/ladder-net.txt");
 const GUEST: &str = include_str!("hosts/guest-net.txt");
 
-/// An empty look after so many seconds.
-pub(crate) fn look(at_s: f64) -> Moment {
+/// An empty sample after so many seconds.
+pub(crate) fn moment_at(at_s: f64) -> Moment {
     Moment {
         at_s,
         ..Moment::default()
@@ -259,7 +259,7 @@ fn the_server_of_the_ladder_tells_its_story() {
         number(&evidence, &keys::QUEUE_SHARE, &subject)
     };
     assert!(share(15) > 0.05 && share(16) < 1e-6, "{}", share(16));
-    // rx_missed_errors is told by the kernel and by the driver, and is one loss.
+    // rx_missed_errors is reported by the kernel and by the driver, and is one loss.
     about(number(&evidence, &keys::DEVICE_MISSED, &device), 7_300.0);
     // The rows of Linux 4.6 do not name their CPUs, and the counter of CPU 0 went round.
     let processed = |cpu| number(&evidence, &keys::SOFTNET_PROCESSED, &Subject::cpu(cpu));
@@ -289,7 +289,7 @@ fn a_recorded_guest_has_golden_evidence() {
     insta::assert_snapshot!("guest-net", story::list(&evidence));
 }
 
-/// What the socket of a Dubbo provider told in the reference case, with the limits as shares of busy time.
+/// What the socket of a Dubbo provider showed in the reference case, with the limits as shares of busy time.
 fn provider(at: u64, port: u16, rwnd: u64, sndbuf: u64) -> TcpSocket {
     let queues = [27_474, 65_160, 65_160, 40_000];
     let busy = 8_000_000 * at / 9;
@@ -326,7 +326,7 @@ fn provider(at: u64, port: u16, rwnd: u64, sndbuf: u64) -> TcpSocket {
 #[test]
 fn a_congested_provider_shows_what_limits_its_connections() {
     let moments = [0, 3, 6, 9].map(|at| {
-        let mut moment = look(at as f64);
+        let mut moment = moment_at(at as f64);
         let listener = TcpSocket {
             local: end("0.0.0.0:20880"),
             state: 10,
@@ -389,20 +389,20 @@ fn a_congested_provider_shows_what_limits_its_connections() {
     let rwnd = evidence.quantity(&keys::TCP_RWND_LIMITED, &closed).unwrap();
     assert!(rwnd.always(|share| share > 0.1));
     insta::assert_snapshot!(rwnd.reading.origin.line, @"rwnd_limited:2392ms of busy:8000ms in the window (rwnd_limited:2392ms busy:8000ms at its end)");
-    let untold = evidence
+    let missing = evidence
         .quantity(&keys::TCP_RWND_LIMITED, &idle)
         .unwrap_err();
     assert!(
-        untold.why.reason.contains("for 0.0 ms"),
+        missing.why.reason.contains("for 0.0 ms"),
         "{}",
-        untold.why.reason
+        missing.why.reason
     );
     let owner = evidence.words(&keys::TCP_PROCESS, &closed).unwrap_err();
     assert!(owner.why.reason.contains("owners"), "{}", owner.why.reason);
 }
 
 #[test]
-fn of_a_thousand_connections_the_interesting_ones_are_told() {
+fn of_a_thousand_connections_the_interesting_ones_are_reported() {
     let of = |at: u64, port: u16| {
         let mut socket = provider(at, port, 0, 0);
         socket.wqueue = 0;
@@ -419,17 +419,17 @@ fn of_a_thousand_connections_the_interesting_ones_are_told() {
         socket
     };
     let moments = [0, 9].map(|at| {
-        let mut moment = look(at as f64);
+        let mut moment = moment_at(at as f64);
         let sockets = (10_000..11_000).map(|port| of(at, port)).collect();
         answer(&mut moment, "tcp", Answer::Tcp(sockets));
         moment
     });
     let evidence = evidence(moments.into());
-    let told = evidence.each(&keys::TCP_RECVQ).unwrap();
-    assert_eq!(told.len(), 50);
+    let queues = evidence.each(&keys::TCP_RECVQ).unwrap();
+    assert_eq!(queues.len(), 50);
     for port in [10_500, 10_600, 10_700] {
         let subject = connection(&format!("10.0.0.1:20880>10.0.0.2:{port}"));
-        assert!(told.iter().any(|(of, _)| **of == subject), "{subject}");
+        assert!(queues.iter().any(|(of, _)| **of == subject), "{subject}");
     }
     about(
         number(&evidence, &keys::TCP_ESTABLISHED, &Subject::host()),
@@ -456,7 +456,7 @@ fn small_messages_fill_a_send_buffer_with_memory_and_not_with_bytes() {
         }),
         ..TcpSocket::default()
     };
-    let mut moment = look(0.0);
+    let mut moment = moment_at(0.0);
     answer(&mut moment, "tcp", Answer::Tcp(vec![socket]));
     let evidence = evidence(vec![moment]);
     let subject = connection("10.0.0.1:80>10.0.0.2:40000");
@@ -481,7 +481,7 @@ fn both_ends_of_a_connection_within_the_host_are_counted_apart() {
         sockets.push(socket("127.0.0.1:80", client, 1));
         sockets.push(socket(client, "127.0.0.1:80", 1));
     }
-    let mut moment = look(0.0);
+    let mut moment = moment_at(0.0);
     answer(&mut moment, "tcp", Answer::Tcp(sockets));
     let evidence = evidence(vec![moment]);
     for name in [
@@ -521,7 +521,7 @@ fn ports_in_use_count_time_wait_towards_the_busiest_destination() {
         inode: 1_000_000 + u64::from(index),
         ..TcpSocket::default()
     });
-    let mut moment = look(0.0);
+    let mut moment = moment_at(0.0);
     answer(
         &mut moment,
         "tcp",
@@ -548,7 +548,7 @@ fn a_window_that_falls_to_its_start_without_a_loss_is_a_restart() {
     let cwnds = [80, 10, 60, 10];
     let course = |congestion: &str, losses: bool| {
         let moments = cwnds.iter().zip([0_u32, 3, 6, 9]).map(|(cwnd, at)| {
-            let mut moment = look(f64::from(at));
+            let mut moment = moment_at(f64::from(at));
             let mut socket = provider(u64::from(at), 40_112, 0, 0);
             let info = socket.info.as_mut().unwrap();
             info.snd_cwnd = *cwnd;
@@ -587,7 +587,7 @@ fn udp_sockets_of_one_address_belong_together() {
         ..UdpSocket::default()
     };
     let any = "[::]:0";
-    let mut moments = vec![look(0.0), look(5.0), look(10.0)];
+    let mut moments = vec![moment_at(0.0), moment_at(5.0), moment_at(10.0)];
     let first = vec![socket(1, u32::MAX, 0, any), socket(2, 7, 0, any)];
     let middle = vec![socket(1, 4, 900, any), socket(2, 7, 100, any)];
     let last = vec![
@@ -647,7 +647,7 @@ fn a_full_table_of_connections_shows_what_it_cost() {
         format!("{heading}00040000 0 0 0 0 0 0 0 0 {failed:08x} {dropped:08x} 0 0 0 0 0 0\n")
     };
     let moments = [(0.0, 0, 0), (10.0, 30, 470)].map(|(at, failed, dropped)| {
-        let mut moment = look(at);
+        let mut moment = moment_at(at);
         file(
             &mut moment,
             "/proc/sys/net/netfilter/nf_conntrack_count",
@@ -678,7 +678,7 @@ fn a_full_table_of_connections_shows_what_it_cost() {
 
 #[test]
 fn a_module_that_is_not_loaded_is_known_and_a_file_that_may_not_be_read_is_not() {
-    let mut moment = look(0.0);
+    let mut moment = moment_at(0.0);
     for path in [
         "/proc/sys/net/netfilter/nf_conntrack_count",
         "/proc/sys/net/netfilter/nf_conntrack_max",
@@ -735,7 +735,7 @@ fn chains_off_the_path_of_own_packets_do_not_count_as_passed() {
         chain("forward", "drop", 400),
         chain("", "", 70),
     ];
-    let mut moment = look(0.0);
+    let mut moment = moment_at(0.0);
     answer(&mut moment, "netfilter", Answer::Netfilter(chains));
     let evidence = evidence(vec![moment]);
     let host = |key| number(&evidence, key, &Subject::host());
@@ -756,7 +756,7 @@ fn what_a_driver_refuses_is_absent_for_that_device_alone() {
             .into(),
         ..NetDevice::default()
     };
-    let mut moment = look(0.0);
+    let mut moment = moment_at(0.0);
     let devices = vec![ladder_device(true), veth];
     answer(&mut moment, "devices", Answer::Devices(devices));
     let evidence = evidence(vec![moment]);
@@ -779,7 +779,7 @@ fn what_a_driver_refuses_is_absent_for_that_device_alone() {
 fn rows_without_cpus_are_not_guessed_at() {
     let row = "00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000\n";
     let moments = [0.0, 5.0].map(|at| {
-        let mut moment = look(at);
+        let mut moment = moment_at(at);
         file(&mut moment, "/proc/net/softnet_stat", row);
         file(&mut moment, "/sys/devices/system/cpu/online", "0-1\n");
         moment

@@ -6,7 +6,7 @@ use rungwise_model::keys;
 use rungwise_probes::Capture;
 use rungwise_probes::capture::Moment;
 
-use crate::net_stories::{answer, file, look};
+use crate::net_stories::{answer, file, moment_at};
 use crate::story;
 
 /// A connection to that port; `received` bytes so far, `unread` of them with their memory in the queue.
@@ -47,7 +47,7 @@ fn subject(port: u16) -> Subject {
 #[test]
 fn a_connection_that_carried_nothing_says_why_nobody_knows_its_process() {
     let moments = [0, 10].map(|at| {
-        let mut moment = look(at as f64);
+        let mut moment = moment_at(at as f64);
         let sockets = vec![
             connection(1, 1_000 * at, (0, 0)),
             connection(2, 500, (0, 0)),
@@ -73,7 +73,7 @@ fn a_connection_that_carried_nothing_says_why_nobody_knows_its_process() {
 #[test]
 fn a_receive_queue_is_compared_with_its_buffer_by_memory() {
     let moments = [0, 5, 10].map(|at| {
-        let mut moment = look(f64::from(at));
+        let mut moment = moment_at(f64::from(at));
         let sockets = vec![
             // A hundred bytes take 768 of the buffer.
             connection(1, 0, (6_500, 49_920)),
@@ -93,8 +93,8 @@ fn a_receive_queue_is_compared_with_its_buffer_by_memory() {
 }
 
 #[test]
-fn groups_are_told_of_owners_and_of_this_tool() {
-    let mut moment = look(0.0);
+fn groups_are_reported_of_owners_and_of_this_tool() {
+    let mut moment = moment_at(0.0);
     file(&mut moment, "/proc/812/cgroup", "0::/docker/web/worker\n");
     file(&mut moment, "/proc/9/cgroup", "\n");
     file(&mut moment, "/proc/self/cgroup", "0::/docker/web\n");
@@ -117,7 +117,7 @@ fn an_answer_to_another_question_is_called_what_it_is() {
         ("audit", "audit", &keys::AUDIT_ENABLED),
         ("devices", "ethtool", &keys::DEVICE_DRIVER),
     ] {
-        let mut moment = look(0.0);
+        let mut moment = moment_at(0.0);
         answer(&mut moment, name, Answer::Qdiscs(Vec::new()));
         let evidence = evidence(vec![moment], probe);
         let why = evidence.missing(key, &Subject::host()).why;

@@ -1,9 +1,9 @@
-//! Evidence of told hosts, as a list.
+//! Evidence of hosts in texts, as a list.
 
 use rungwise_model::evidence::Evidence;
 use rungwise_model::evidence_text;
 use rungwise_probes::capture::{Capture, Process};
-use rungwise_probes::{PROBES, Window, told};
+use rungwise_probes::{PROBES, Window, host_text};
 
 /// The capture that `text` tells; with `pid`, of that process.
 pub(crate) fn capture(text: &str, pid: Option<u32>) -> Capture {
@@ -14,7 +14,7 @@ pub(crate) fn capture(text: &str, pid: Option<u32>) -> Capture {
         }),
         ..Capture::default()
     };
-    told::tell(text, &mut capture).expect("a told host");
+    host_text::parse(text, &mut capture).expect("a host in texts");
     capture
 }
 

@@ -7,7 +7,7 @@ use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 use rungwise_model::kernel::{Answer, Endpoint, TcpInfo, TcpSocket};
 use rungwise_model::keys;
 
-use super::{CONGESTION, Look, SOURCE, state};
+use super::{CONGESTION, SOURCE, Sample, state};
 use crate::net::port::{self, MOST};
 use crate::net::rates;
 use crate::{Rate, Window, enter};
@@ -66,9 +66,9 @@ impl<'a> Connection<'a> {
 }
 
 /// All connections that are open in the last full sample.
-fn connections<'a>(looks: &[Look<'a>]) -> Vec<Connection<'a>> {
-    let [(_, first), .., (_, last)] = looks else {
-        let alone = looks.first().map_or(&[][..], |(_, alone)| alone);
+fn connections<'a>(samples: &[Sample<'a>]) -> Vec<Connection<'a>> {
+    let [(_, first), .., (_, last)] = samples else {
+        let alone = samples.first().map_or(&[][..], |(_, alone)| alone);
         let open = alone.iter().filter(|socket| is_connection(socket));
         return open.map(|socket| Connection::of(None, socket)).collect();
     };
@@ -136,8 +136,8 @@ pub(super) fn queued(first: &[TcpSocket]) -> Vec<TcpSocket> {
 }
 
 /// Inodes of the reported connections whose process is looked up.
-pub(super) fn sought(looks: &[Look<'_>]) -> Vec<u64> {
-    let connections = connections(looks);
+pub(super) fn sought(samples: &[Sample<'_>]) -> Vec<u64> {
+    let connections = connections(samples);
     choose(&connections)
         .into_iter()
         .filter(|index| connections[*index].carries())
@@ -146,11 +146,11 @@ pub(super) fn sought(looks: &[Look<'_>]) -> Vec<u64> {
         .collect()
 }
 
-pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Evidence) {
-    let Some((_, last)) = looks.last() else {
+pub(super) fn add(window: &Window<'_>, samples: &[Sample<'_>], evidence: &mut Evidence) {
+    let Some((_, last)) = samples.last() else {
         return;
     };
-    let connections = connections(looks);
+    let connections = connections(samples);
     let carrying = connections.iter().filter(|open| open.carries()).count();
     evidence.number(
         &keys::TCP_CARRYING,
@@ -160,7 +160,7 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
     );
     flows(window, &connections, evidence);
     let chosen = choose(&connections);
-    let courses = courses(looks, &connections, &chosen);
+    let courses = courses(samples, &connections, &chosen);
     let parallel = Parallel::among(last);
     let owners = port::owners(window);
     let bbr = window
@@ -169,17 +169,17 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
     for (at, course) in chosen.into_iter().zip(courses) {
         let socket = connections[at].last;
         let subject = port::connection(socket.local, socket.remote);
-        let mut told = Told {
+        let mut readings = ConnectionReadings {
             evidence: &mut *evidence,
             subject: &subject,
             course: &course,
         };
-        told.queues();
-        told.counters();
-        told.limits();
-        told.window(bbr);
+        readings.queues();
+        readings.counters();
+        readings.limits();
+        readings.window(bbr);
         let (count, server) = parallel.of(socket);
-        told.number(
+        readings.number(
             &keys::TCP_PARALLEL,
             f64::from(count),
             format!(
@@ -191,13 +191,13 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
             && !known.contains_key(&socket.inode)
             && !connections[at].carries()
         {
-            let nothing = if looks.len() < 2 {
+            let nothing = if samples.len() < 2 {
                 "its queues were empty"
             } else {
                 "it carried nothing in the window"
             };
             let why = format!("{nothing}, so its process was not looked up");
-            told.absent(&keys::TCP_PROCESS, why);
+            readings.absent(&keys::TCP_PROCESS, why);
             continue;
         }
         port::owner(
@@ -262,7 +262,7 @@ type Course<'a> = Vec<(f64, &'a TcpSocket)>;
 
 /// The courses of the chosen connections, in their order.
 fn courses<'a>(
-    looks: &[Look<'a>],
+    samples: &[Sample<'a>],
     connections: &[Connection<'_>],
     chosen: &[usize],
 ) -> Vec<Course<'a>> {
@@ -273,7 +273,7 @@ fn courses<'a>(
         places.or_default().push(course);
     }
     let mut courses = vec![Course::new(); chosen.len()];
-    for (at, sockets) in looks {
+    for (at, sockets) in samples {
         for socket in sockets.iter().filter(|socket| is_connection(socket)) {
             for course in wanted.get(&place(socket)).into_iter().flatten() {
                 if last(&chosen[*course]).is_same(socket) {
@@ -376,13 +376,13 @@ fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evi
 }
 
 /// One connection while its keys are added.
-struct Told<'t, 'a> {
+struct ConnectionReadings<'t, 'a> {
     evidence: &'t mut Evidence,
     subject: &'t Subject,
     course: &'t Course<'a>,
 }
 
-impl Told<'_, '_> {
+impl ConnectionReadings<'_, '_> {
     fn number(&mut self, key: &'static Key, value: f64, line: String) {
         self.series(key, value, Vec::new(), line);
     }
@@ -480,14 +480,14 @@ impl Told<'_, '_> {
                     let line = format!("{name} {}", rate.line());
                     self.series(key, rate.per_s, rate.series, line);
                 }
-                None => self.absent(key, UNTOLD),
+                None => self.absent(key, UNKNOWN),
             }
         }
         let key = &keys::TCP_RETRANS_BYTES_SHARE;
         let again = self.rate(|info| info.bytes_retrans);
         let sent = self.rate(|info| info.bytes_sent);
         let (Some(again), Some(sent)) = (again, sent) else {
-            return self.absent(key, UNTOLD);
+            return self.absent(key, UNKNOWN);
         };
         let line = format!("bytes_retrans {}; bytes_sent {}", again.line(), sent.line());
         match rates::share(&again, &sent) {
@@ -507,14 +507,14 @@ impl Told<'_, '_> {
                 let line = format!("busy:{:.0}ms in the window", busy.delta / 1e3);
                 self.series(&keys::TCP_BUSY, busy.per_s * 1e-6, series, line);
             }
-            None => self.absent(&keys::TCP_BUSY, UNTOLD),
+            None => self.absent(&keys::TCP_BUSY, UNKNOWN),
         }
         for (key, name, limited) in [
             (&keys::TCP_RWND_LIMITED, "rwnd_limited", closed),
             (&keys::TCP_SNDBUF_LIMITED, "sndbuf_limited", full),
         ] {
             let (Some(busy), Some(limited)) = (&busy, &limited) else {
-                self.absent(key, UNTOLD);
+                self.absent(key, UNKNOWN);
                 continue;
             };
             if busy.delta < BUSY_ENOUGH_US {
@@ -633,7 +633,7 @@ impl Told<'_, '_> {
 }
 
 const ONE_LOOK: &str = "it was in one sample only, and a rate needs two";
-const UNTOLD: &str = "it was in one sample only, or this kernel's tcp_info is too short";
+const UNKNOWN: &str = "it was in one sample only, or this kernel's tcp_info is too short";
 
 fn share_of(part: u32, whole: u32) -> Option<f64> {
     (whole > 0).then(|| f64::from(part) / f64::from(whole))
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_found_in_whatever_order_the_looks_list_it() {
+    fn a_connection_is_found_in_whatever_order_the_samples_list_it() {
         let stayed: Vec<u16> = (0..100).collect();
         let orders = [
             stayed.clone(),

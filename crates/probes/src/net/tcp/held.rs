@@ -11,20 +11,20 @@ use rungwise_model::evidence::{Evidence, Origin, Subject};
 use rungwise_model::kernel::TcpSocket;
 use rungwise_model::keys;
 
-use super::{Look, SOURCE, state};
+use super::{SOURCE, Sample, state};
 
 /// Samples that must show it, of at least one more.
-const LOOKS: usize = 3;
+const FEWEST_SAMPLES: usize = 3;
 
-pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
+pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
     let mut seen: HashMap<(u64, u16, u16), (usize, &TcpSocket)> = HashMap::new();
-    for (_, sockets) in looks {
+    for (_, sockets) in samples {
         for socket in sockets.iter().filter(|socket| is_held(socket)) {
             let place = (socket.inode, socket.local.port, socket.remote.port);
             seen.entry(place).or_insert((0, socket)).0 += 1;
         }
     }
-    let often = |times: usize| times >= LOOKS && times + 1 >= looks.len();
+    let often = |times: usize| times >= FEWEST_SAMPLES && times + 1 >= samples.len();
     let mut held: Vec<&TcpSocket> = seen
         .into_values()
         .filter(|(times, _)| often(*times))
@@ -88,16 +88,16 @@ mod tests {
         }
     }
 
-    fn count(looks: [TcpSocket; 4]) -> f64 {
-        let looks: Vec<[TcpSocket; 1]> = looks.into_iter().map(|socket| [socket]).collect();
-        let looks: Vec<Look<'_>> = looks.iter().map(|look| (0.0, &look[..])).collect();
+    fn count(samples: [TcpSocket; 4]) -> f64 {
+        let samples: Vec<[TcpSocket; 1]> = samples.into_iter().map(|socket| [socket]).collect();
+        let samples: Vec<Sample<'_>> = samples.iter().map(|sample| (0.0, &sample[..])).collect();
         let mut evidence = Evidence::over(3.0);
-        add(&looks, &mut evidence);
+        add(&samples, &mut evidence);
         evidence.host(&keys::TCP_HELD_SMALL).unwrap().value
     }
 
     #[test]
-    fn a_small_segment_that_waits_at_nearly_every_look_is_held_back() {
+    fn a_small_segment_that_waits_in_nearly_every_sample_is_held_back() {
         let held = || socket(|_| {});
         let idle = || socket(|info| (info.unacked, info.notsent_bytes) = (0, Some(0)));
         let counts = [

@@ -6,7 +6,7 @@ use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
 use rungwise_model::kernel::{Endpoint, TcpSocket};
 use rungwise_model::keys;
 
-use super::{Look, SOURCE, state};
+use super::{SOURCE, Sample, state};
 use crate::net::port::{self, MOST};
 use crate::net::rates;
 use crate::{Rate, enter};
@@ -50,9 +50,9 @@ impl Listener<'_> {
     }
 }
 
-pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
+pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
     let mut listeners: BTreeMap<Endpoint, Listener<'_>> = BTreeMap::new();
-    for (look, (at, sockets)) in looks.iter().enumerate() {
+    for (number, (at, sockets)) in samples.iter().enumerate() {
         let listening = sockets
             .iter()
             .filter(|socket| socket.state == state::LISTEN);
@@ -69,8 +69,8 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
                 let course = listener.dropped.entry(socket.inode).or_default();
                 course.push((*at, memory.drops));
             }
-            listener.course.resize(look + 1, 0.0);
-            let waiting = &mut listener.course[look];
+            listener.course.resize(number + 1, 0.0);
+            let waiting = &mut listener.course[number];
             *waiting = waiting.max(f64::from(socket.rqueue));
         }
     }

@@ -111,30 +111,30 @@ Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8).",
 };
 
 /// Sockets of one full sample.
-type Look<'a> = (f64, &'a [TcpSocket]);
+type Sample<'a> = (f64, &'a [TcpSocket]);
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks = match looks(window) {
-        Ok(looks) => looks,
+    let samples = match samples(window) {
+        Ok(samples) => samples,
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
-    let Some(&(_, last)) = looks.last() else {
+    let Some(&(_, last)) = samples.last() else {
         let other = window.answer("tcp");
         let why = other.map_or_else(|why| why, |other| misplaced("tcp", other));
         return evidence.absent(PROBE.yields, &why, SOURCE);
     };
     totals::add(window, last, evidence);
-    listeners::add(&looks, evidence);
-    stalled::add(&looks, evidence);
-    held::add(&looks, evidence);
+    listeners::add(&samples, evidence);
+    stalled::add(&samples, evidence);
+    held::add(&samples, evidence);
     overdue::add(window, evidence);
-    connections::add(window, &looks, evidence);
+    connections::add(window, &samples, evidence);
     let none = Absence::none("there is no TCP connection");
-    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+    enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
 
 /// All full samples with sockets.
-fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
+fn samples<'a>(window: &Window<'a>) -> Result<Vec<Sample<'a>>, Absence> {
     let answers = window.answers("tcp")?.into_iter();
     let sockets = |(at, answer): (f64, &'a Answer)| match answer {
         Answer::Tcp(sockets) => Some((at, &sockets[..])),
@@ -145,7 +145,7 @@ fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
 
 /// Inodes of the sockets whose process is looked up.
 pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
-    looks(window).map_or_else(|_| Vec::new(), |looks| connections::sought(&looks))
+    samples(window).map_or_else(|_| Vec::new(), |samples| connections::sought(&samples))
 }
 
 /// The connections to list between the two ends of a window that began with these sockets; none if they are few enough to list all.

@@ -11,7 +11,7 @@ use rungwise_model::evidence::{Evidence, Origin, Subject};
 use rungwise_model::kernel::{TcpInfo, TcpSocket};
 use rungwise_model::keys;
 
-use super::{Look, SOURCE, state};
+use super::{SOURCE, Sample, state};
 
 /// Timeouts in a row from which on a connection is stalled: 1.4 s at least (200, 400 and 800 ms).
 const IN_A_ROW: u8 = 3;
@@ -25,8 +25,8 @@ const LARGE: u64 = 536;
 /// Connections that are named.
 const NAMED: usize = 1;
 
-pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
-    let Some((_, last)) = looks.last() else {
+pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
+    let Some((_, last)) = samples.last() else {
         return;
     };
     let suspects: Vec<(&TcpSocket, &TcpInfo)> = last
@@ -47,7 +47,7 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
         .collect();
     let (mut gone, mut large) = (Vec::new(), Vec::new());
     if !suspects.is_empty() {
-        let first = looks.first().map_or(&[][..], |(_, first)| first);
+        let first = samples.first().map_or(&[][..], |(_, first)| first);
         let earlier = Earlier::of(first);
         let alive = earlier.alive(last);
         for (socket, info) in suspects {
@@ -56,7 +56,7 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
                 continue;
             }
             // A connection that was opened within the window has a live peer.
-            let new = before.is_none() && looks.len() > 1;
+            let new = before.is_none() && samples.len() > 1;
             if never_large(socket, info) && (new || alive.contains(&socket.remote.address)) {
                 large.push((socket, info));
             } else if info.retransmits >= IN_A_ROW {

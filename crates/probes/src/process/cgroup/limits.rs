@@ -77,7 +77,7 @@ fn io(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) -> Vec<(Grou
         limited.push((group, if limits[0].unified { "io" } else { "blkio" }));
     }
     let why = Absence::none("cgroup v1 does not count it");
-    enter::unless_told(evidence, &[&keys::CGROUP_IO_WAIT], &why, "control groups");
+    enter::absent_if_unset(evidence, &[&keys::CGROUP_IO_WAIT], &why, "control groups");
     limited
 }
 

@@ -74,7 +74,7 @@ pub(super) fn derive(
         }
     }
     let why = Absence::none("no control group is limited");
-    enter::unless_told(evidence, &[key], &why, MEMBERSHIPS);
+    enter::absent_if_unset(evidence, &[key], &why, MEMBERSHIPS);
 }
 
 /// `redis-server (812), redis-bgsave (900) and 3 more`

@@ -61,7 +61,7 @@ pub(super) fn derive(
         none(window, evidence, keys, ("no memory limit", &files));
     } else {
         let why = Absence::none("cgroup v1 does not count it");
-        enter::unless_told(
+        enter::absent_if_unset(
             evidence,
             &[&keys::CGROUP_MEMORY_WAIT],
             &why,

@@ -185,7 +185,7 @@ fn trees(window: &Window<'_>) -> Result<Vec<Tree>, Absence> {
     if !listed.is_empty() {
         return Err(nowhere());
     }
-    // A capture of an older version, or a told host: the usual places.
+    // A capture of an older version, or a host in texts: the usual places.
     let usual = |point: &str, options: &str, unified| {
         let folder = format!("{point}/");
         let last = window.moments().last()?;
@@ -268,7 +268,7 @@ fn groups(
 }
 
 /// Number of groups read for a limit of this kind: their settings are in the first sample.
-fn looked_at(window: &Window<'_>, file: &[&str]) -> usize {
+fn groups_read(window: &Window<'_>, file: &[&str]) -> usize {
     let number = |moment: &crate::Moment| {
         let is_one = |path: &&String| {
             let name = path.rsplit('/').next().unwrap_or_default();
@@ -291,15 +291,15 @@ fn none(
     (keys, zeros): (&[&'static Key], &[&'static Key]),
     (what, files): (&str, &[&str]),
 ) {
-    let looked_at = looked_at(window, files);
+    let groups_read = groups_read(window, files);
     let source = "control groups";
-    if looked_at == 0 && window.texts(groups::OWN_MOUNTS).is_err() {
+    if groups_read == 0 && window.texts(groups::OWN_MOUNTS).is_err() {
         let why = Absence::because("this capture does not contain the limits of control groups")
             .remedy("record it again with `rungwise capture`");
         evidence.absent(keys, &why, source);
         return evidence.absent(zeros, &why, source);
     }
-    let line = format!("{what} (groups read: {looked_at})");
+    let line = format!("{what} (groups read: {groups_read})");
     evidence.absent(keys, &Absence::none(&line), source);
     for key in zeros {
         let subject = Subject::new(Kind::Cgroup, "/");
@@ -388,14 +388,14 @@ fn group_of<'a>(text: &'a str, path: &str) -> Result<Membership<'a>, Absence> {
 fn of_processes(window: &Window<'_>, evidence: &mut Evidence, trees: Result<&[Tree], &Absence>) {
     let key = &keys::CGROUP_OF_PROCESS;
     let judged = window.capture().process.as_ref().map(|process| process.pid);
-    let mut told: BTreeSet<u32> = judged.into_iter().collect();
+    let mut pids: BTreeSet<u32> = judged.into_iter().collect();
     if let Ok(Answer::Owners(owners)) = window.answer("owners") {
-        told.extend(owners.values().map(|owner| owner.pid));
+        pids.extend(owners.values().map(|owner| owner.pid));
     } else {
         let all = window.matching(MEMBERSHIPS).into_iter();
-        told.extend(all.filter_map(|(_, stars)| stars.first()?.parse::<u32>().ok()));
+        pids.extend(all.filter_map(|(_, stars)| stars.first()?.parse::<u32>().ok()));
     }
-    for pid in told {
+    for pid in pids {
         let path = MEMBERSHIPS.replace('*', &pid.to_string());
         let text = window.text(&path);
         let group = text.clone().and_then(|text| group_of(text, &path));
@@ -411,6 +411,6 @@ fn of_processes(window: &Window<'_>, evidence: &mut Evidence, trees: Result<&[Tr
         out_of_sight(window, evidence, pid, trees);
     }
     if judged.is_none() {
-        enter::unless_told(evidence, &[key], &unnamed(), MEMBERSHIP);
+        enter::absent_if_unset(evidence, &[key], &unnamed(), MEMBERSHIP);
     }
 }

@@ -1,4 +1,4 @@
-//! A told host: a capture as texts that people read, write and review.
+//! A host in texts: a capture as texts that people read, write and review.
 //!
 //! A folder with `capture.json` (the machine, the process that is judged, the host that it is like) and texts.
 //! In a text, a line `@ SECONDS WHAT` starts the contents of that source in that sample, up to the next such line:
@@ -24,7 +24,7 @@ use serde::Deserialize;
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
 use crate::{Error, Result};
 
-/// What makes a folder a told host.
+/// What makes a folder a host in texts.
 pub(crate) const ABOUT: &str = "capture.json";
 
 /// Start of a mark; no file that a probe reads has such a line.
@@ -48,7 +48,7 @@ struct About {
     like: Option<String>,
 }
 
-/// Reads a told host.
+/// Reads a host in texts.
 pub(crate) fn read(top: &Path) -> Result<Capture> {
     let path = top.join(ABOUT);
     let about: About =
@@ -80,7 +80,7 @@ fn texts(folder: &Path, capture: &mut Capture) -> Result<()> {
             continue;
         }
         let text = String::from_utf8_lossy(&own(&path)?).into_owned();
-        tell(&text, capture).map_err(|why| wrong(&path, why))?;
+        parse(&text, capture).map_err(|why| wrong(&path, why))?;
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ fn wrong(path: &Path, why: String) -> Error {
 }
 
 /// Adds the contents of `text` to the samples of `capture`; the reason if it cannot be parsed.
-pub fn tell(text: &str, capture: &mut Capture) -> std::result::Result<(), String> {
+pub fn parse(text: &str, capture: &mut Capture) -> std::result::Result<(), String> {
     // The story before the first mark is for people.
     for part in format!("\n{text}").split(&format!("\n{MARK}")).skip(1) {
         let (mark, body) = part.split_once('\n').unwrap_or((part, ""));
@@ -130,7 +130,7 @@ pub fn tell(text: &str, capture: &mut Capture) -> std::result::Result<(), String
             };
             let paths = spread(what).ok_or_else(|| because("write a range as {0-19}"))?;
             for at_s in seconds {
-                let moment = look(capture, at_s);
+                let moment = moment_at(capture, at_s);
                 for path in &paths {
                     moment.files.insert(path.clone(), raw.clone());
                 }
@@ -141,7 +141,7 @@ pub fn tell(text: &str, capture: &mut Capture) -> std::result::Result<(), String
                 None => Reply::Answer(answer(what, body).map_err(|why| because(&why))?),
             };
             for at_s in seconds {
-                let answers = &mut look(capture, at_s).answers;
+                let answers = &mut moment_at(capture, at_s).answers;
                 answers.insert(what.to_owned(), reply.clone());
             }
         }
@@ -150,7 +150,7 @@ pub fn tell(text: &str, capture: &mut Capture) -> std::result::Result<(), String
 }
 
 /// The sample at `at_s`, in order among the others.
-fn look(capture: &mut Capture, at_s: f64) -> &mut Moment {
+fn moment_at(capture: &mut Capture, at_s: f64) -> &mut Moment {
     let moments = &mut capture.moments;
     let place = moments.partition_point(|moment| moment.at_s < at_s);
     if moments.get(place).is_none_or(|moment| moment.at_s > at_s) {
@@ -197,22 +197,22 @@ mod tests {
 
     use super::*;
 
-    fn told(text: &str) -> Capture {
+    fn capture_of(text: &str) -> Capture {
         let mut capture = Capture::default();
-        tell(text, &mut capture).unwrap();
+        parse(text, &mut capture).unwrap();
         capture
     }
 
-    fn text(capture: &Capture, look: usize, path: &str) -> String {
-        match &capture.moments[look].files[path] {
+    fn text(capture: &Capture, sample: usize, path: &str) -> String {
+        match &capture.moments[sample].files[path] {
             Raw::Text(text) => text.clone(),
             Raw::Failed { failed } => format!("! {failed}"),
         }
     }
 
     #[test]
-    fn looks_are_in_the_order_of_time_however_they_are_told() {
-        let capture = told("A story.\n@ 10 /b\n2\n@ 0,10 /a\n1\n@ 5 /b\n3\n");
+    fn samples_are_in_the_order_of_time_however_they_are_written() {
+        let capture = capture_of("A story.\n@ 10 /b\n2\n@ 0,10 /a\n1\n@ 5 /b\n3\n");
         let at: Vec<f64> = capture.moments.iter().map(|moment| moment.at_s).collect();
         assert_eq!(at, [0.0, 5.0, 10.0]);
         assert_eq!(text(&capture, 0, "/a"), "1\n");
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_range_stands_for_many_files() {
-        let capture = told("@ 0 /cpu{8-11}/state{0-1}/time\n7\n");
+        let capture = capture_of("@ 0 /cpu{8-11}/state{0-1}/time\n7\n");
         let paths: Vec<&String> = capture.moments[0].files.keys().collect();
         assert_eq!(paths.len(), 8);
         assert_eq!(paths[0], "/cpu10/state0/time");
@@ -232,8 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_told_with_its_reason() {
-        let capture = told("@ 0 /proc/schedstat ENOENT\n@ 0 audit EPERM\n");
+    fn what_could_not_be_read_is_reported_with_its_reason() {
+        let capture = capture_of("@ 0 /proc/schedstat ENOENT\n@ 0 audit EPERM\n");
         assert_eq!(text(&capture, 0, "/proc/schedstat"), "! ENOENT");
         let refused = Reply::Failed("EPERM".to_owned());
         assert_eq!(capture.moments[0].answers["audit"], refused);
@@ -241,17 +241,17 @@ mod tests {
 
     #[test]
     fn an_answer_is_json_without_its_name() {
-        let capture = told("@ 0 audit\n{\"enabled\":1,\"pid\":7,\"lost\":0,\"backlog\":0}\n");
+        let capture = capture_of("@ 0 audit\n{\"enabled\":1,\"pid\":7,\"lost\":0,\"backlog\":0}\n");
         let Reply::Answer(Answer::Audit(audit)) = &capture.moments[0].answers["audit"] else {
             panic!("{:?}", capture.moments[0].answers);
         };
         assert_eq!((audit.enabled, audit.pid), (1, 7));
-        let refused = tell("@ 0 nonsense\n{}\n", &mut Capture::default()).unwrap_err();
+        let refused = parse("@ 0 nonsense\n{}\n", &mut Capture::default()).unwrap_err();
         assert!(refused.contains("nonsense"), "{refused}");
     }
 
     #[test]
-    fn a_host_that_is_like_another_is_told_by_what_differs() {
+    fn a_host_that_is_like_another_is_described_by_what_differs() {
         let top = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let path = top.path().join(path);
@@ -283,7 +283,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(@ |[0-9],?|/|\\{|\\}|-| |audit|\n|EPERM|.){0,40}") {
-            let _ = tell(&text, &mut Capture::default());
+            let _ = parse(&text, &mut Capture::default());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Cost of the samples of a window on this host: CPU time of this process, without sampling, rules and report.
 //!
-//!     cargo run --release -p rungwise-probes --example cost_of_looks -- [PID]
+//!     cargo run --release -p rungwise-probes --example cost_of_samples -- [PID]
 //!
 //! Three windows of three seconds each; the number of samples is that of any window, so a longer one costs the same. It prints
 //! the CPU times of gathering and of deriving evidence, so that a busy machine does not matter much.
