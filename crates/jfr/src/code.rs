@@ -90,7 +90,7 @@ pub(crate) struct Traits(u16);
 
 impl Traits {
     /// Of a method by its class and name, joined by a dot; native code has no class.
-    pub(crate) fn of(method: &str, class: &str) -> Self {
+    pub(crate) fn classify(method: &str, class: &str) -> Self {
         let mut bits = u16::from(class.is_empty() || JDK.iter().any(|of| class.starts_with(of)));
         for (at, (_, starts)) in KINDS.iter().enumerate() {
             if starts.iter().any(|start| method.starts_with(start)) {
@@ -128,7 +128,7 @@ mod tests {
     fn entries(frames: &[(&str, &str)]) -> Vec<(&'static str, usize)> {
         let traits: Vec<Traits> = frames
             .iter()
-            .map(|(class, name)| Traits::of(&format!("{class}.{name}"), class))
+            .map(|(class, name)| Traits::classify(&format!("{class}.{name}"), class))
             .collect();
         entered(&traits)
             .map(|(kind, at)| (KINDS[kind].0, at))

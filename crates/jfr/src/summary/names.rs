@@ -110,7 +110,7 @@ impl Namer<'_> {
                 "" => method.name,
                 class => format!("{class}.{}", method.name),
             };
-            (names.number(&name), Traits::of(&name, &method.class))
+            (names.number(&name), Traits::classify(&name, &method.class))
         })
     }
 
