@@ -262,8 +262,8 @@ mod tests {
             prop_assert!(q.p50 <= q.p90 && q.p90 <= q.p99 && q.p99 <= q.p999 && q.p999 <= q.max);
             values.sort_unstable();
             let exact = values[(values.len() - 1) / 2] as f64;
-            let told = histogram.quantile_ns(0.5) as f64;
-            prop_assert!((told - exact).abs() <= exact / 1000.0 + 1.0, "{} {}", told, exact);
+            let median = histogram.quantile_ns(0.5) as f64;
+            prop_assert!((median - exact).abs() <= exact / 1000.0 + 1.0, "{} {}", median, exact);
         }
 
         #[test]
