@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_thread_runs_where_it_was_told() {
+    fn a_pinned_thread_runs_where_it_was_pinned() {
         std::thread::spawn(|| {
             let last = *allowed().unwrap().last().unwrap();
             pin(last).unwrap();

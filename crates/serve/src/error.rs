@@ -142,7 +142,7 @@ pub(crate) struct Feature {
 }
 
 impl Feature {
-    /// The error for a refusal: which of "too old" and "not allowed" it was can be told from the number.
+    /// The error for a refusal: which of "too old" and "not allowed" it was follows from the number.
     pub(crate) fn refused(self, wanted: impl Into<String>, answer: io::Error) -> Error {
         match answer.raw_os_error() {
             Some(libc::ENOPROTOOPT | libc::ENOSYS | libc::EOPNOTSUPP) => self.missing(answer),

@@ -86,9 +86,9 @@ impl Device {
             ..Channels::default()
         };
         // SAFETY: the command writes an ethtool_channels, which this is.
-        let told = unsafe { self.ethtool(socket, &mut channels) };
+        let answer = unsafe { self.ethtool(socket, &mut channels) };
         // A driver that does not tell leaves zeros.
-        if told.is_err() {
+        if answer.is_err() {
             channels = Channels::default();
         }
         Queues {

@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_waits_with_its_body_is_told_to_go_on() {
+    fn a_client_that_waits_with_its_body_gets_100_continue() {
         let head =
             b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
         let mut request = Request::default();

@@ -244,7 +244,7 @@ impl Outbox {
     }
 
     /// Sends bytes of the arena to the peer of message `at`: by `sendto`, or `sendmsg` where the kernel must
-    /// be told more than the peer.
+    /// get more than the peer.
     fn send(
         &mut self,
         socket: RawFd,

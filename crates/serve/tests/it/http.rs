@@ -84,7 +84,7 @@ fn requests_may_come_byte_by_byte_and_keep_their_connection() {
 }
 
 #[test]
-fn old_clients_are_told_what_becomes_of_the_connection() {
+fn old_clients_learn_what_becomes_of_the_connection() {
     on_each_io(|| {
         let server = hello();
         let mut stream = connect(&server);
@@ -172,7 +172,7 @@ fn a_refused_client_that_neither_sends_nor_closes_is_closed() {
 }
 
 #[test]
-fn a_client_that_waits_with_its_body_is_told_to_go_on() {
+fn a_client_that_waits_with_its_body_gets_100_continue() {
     on_each_io(|| {
         let server = hello();
         let mut stream = connect(&server);

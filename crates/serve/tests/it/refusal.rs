@@ -28,7 +28,7 @@ pub(crate) fn refusing<T: Send>(call: Call, error: i32, work: impl FnOnce() -> T
             k,
         };
         // In struct seccomp_data the number is at offset 0, argument i at 16 + 8 i, its lower half first.
-        let looked_at: &[(u32, u32)] = match call {
+        let compared: &[(u32, u32)] = match call {
             Call::Any(number) => &[(0, number as u32)],
             Call::Option(level, name) => &[
                 (0, libc::SYS_setsockopt as u32),
@@ -37,7 +37,7 @@ pub(crate) fn refusing<T: Send>(call: Call, error: i32, work: impl FnOnce() -> T
             ],
         };
         let mut program = Vec::new();
-        for (done, (offset, value)) in looked_at.iter().enumerate() {
+        for (done, (offset, value)) in compared.iter().enumerate() {
             program.push(insn(
                 libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
                 *offset,
@@ -45,7 +45,7 @@ pub(crate) fn refusing<T: Send>(call: Call, error: i32, work: impl FnOnce() -> T
                 0,
             ));
             // Another value goes to the last instruction: over the loads and jumps that are left, and the refusal.
-            let over = 2 * (looked_at.len() - done - 1) + 1;
+            let over = 2 * (compared.len() - done - 1) + 1;
             program.push(insn(
                 libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
                 *value,
@@ -130,7 +130,7 @@ fn without_the_right_to_use_it_io_uring_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn without_a_socket_option_the_error_names_it_and_the_server_goes_on_as_told() {
+fn without_a_socket_option_the_error_names_it_and_the_server_goes_on_as_configured() {
     let (socket, udp) = (libc::SOL_SOCKET, libc::SOL_UDP);
     let group = Config {
         workers: 2,

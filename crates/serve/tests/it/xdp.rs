@@ -111,7 +111,7 @@ fn a_second_echo_on_the_device_is_refused_and_the_first_leaves_with_its_server()
 }
 
 #[test]
-fn a_driver_without_xdp_is_told_from_a_kernel_without_it() {
+fn a_driver_without_xdp_is_distinguished_from_a_kernel_without_it() {
     let Some((here, _)) = Namespace::pair() else {
         return;
     };
