@@ -235,7 +235,7 @@ impl Edit {
             Self::Twin { files, .. } => files.current(host),
             Self::Scheduler { elevator, .. } => elevator.current(host),
             Self::Affinity { thread, .. } => thread.cpus(host),
-            Self::OpenFiles { process, .. } => Ok(OpenFiles::of(host, process)?.to_string()),
+            Self::OpenFiles { process, .. } => Ok(OpenFiles::read(host, process)?.to_string()),
             Self::Mount { mount, option, .. } => mount.option(host, *option),
             Self::Unit { unit, .. } => Ok(active_inactive(host.unit_active(unit)?).to_owned()),
             Self::AuditNever { user } => {

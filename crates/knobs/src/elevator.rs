@@ -34,7 +34,7 @@ pub struct Elevator {
 
 impl Elevator {
     /// The queue whose scheduler is chosen in the file at `path`.
-    pub(crate) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         let disk = path.strip_suffix("/queue/scheduler")?.to_owned();
         Some(Self { disk })
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_undo_is_told_from_the_number_of_somebody_else() {
+    fn half_an_undo_is_distinguished_from_the_number_of_somebody_else() {
         let elevator = Elevator {
             disk: "/sys/block/vda".to_owned(),
         };

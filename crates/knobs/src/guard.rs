@@ -47,7 +47,7 @@ const SERVICE: u8 = b's';
 const GUARDS: &str = "guards";
 
 /// How often a waiting guard checks whether its journal was undone by another process.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long a killed process may take to disappear; a guess far above what was measured.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
@@ -123,11 +123,11 @@ impl Guard {
 
     /// Makes the guard keep the changes in force: until its deadline, if it has one, else for good.
     pub fn keep(&mut self) -> Result<()> {
-        let told = self
+        let sent = self
             .pipe
             .as_mut()
             .map_or(Ok(()), |pipe| pipe.write_all(&[KEEP]));
-        told.map_err(|error| Error::Guard {
+        sent.map_err(|error| Error::Guard {
             why: format!("it has ended ({error})"),
         })
     }
@@ -246,7 +246,7 @@ pub fn watch(
             if !watched.still_there() {
                 return Ok(None);
             }
-            std::thread::sleep(left.min(LOOK));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
         duty = on_watch(journal).ok();
     }

@@ -29,7 +29,7 @@ impl OpenFiles {
     }
 
     /// The limits of a process, identified by its first thread.
-    pub(crate) fn of(host: &dyn Host, process: &Thread) -> io::Result<Self> {
+    pub(crate) fn read(host: &dyn Host, process: &Thread) -> io::Result<Self> {
         process.check(host)?;
         let limits = host.text(Path::new(&format!("/proc/{}/limits", process.pid)))?;
         let line = limits

@@ -86,7 +86,7 @@ pub fn open(state: &Path) -> Result<Vec<Open>> {
 pub fn in_force(state: &Path, places: &Places) -> Result<Vec<String>> {
     let host = places.at(&Place::Host);
     let boot_id = host.map(boot_id).transpose()?;
-    let told = open(state)?.into_iter().filter_map(|open| {
+    let sentences = open(state)?.into_iter().filter_map(|open| {
         let header = open.recovered.header.filter(|header| Some(&header.boot_id) == boot_id.as_ref())?;
         let holding = verify(&open.recovered.pending, places).holding;
         (holding > 0).then(|| {
@@ -99,7 +99,7 @@ pub fn in_force(state: &Path, places: &Places) -> Result<Vec<String>> {
             )
         })
     });
-    Ok(told.collect())
+    Ok(sentences.collect())
 }
 
 /// Undoes the changes that are in force according to the journal at `path`. `None` if it was gone: another process was

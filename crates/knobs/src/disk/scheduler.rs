@@ -41,7 +41,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let mut draft = turn::draft_file(&KNOB, context, wish)?;
     for (_, edit) in &mut draft.edits {
         if let Edit::WriteFile { path, value } = edit
-            && let Some(elevator) = Elevator::of(path)
+            && let Some(elevator) = Elevator::from_path(path)
         {
             *edit = Edit::Scheduler {
                 elevator,

@@ -52,7 +52,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         Error::kernel(KNOB.id, tried, context.machine.name(), answer)
     };
     let process = Thread::find(context.machine, pid, pid).map_err(failed)?;
-    let now = OpenFiles::of(context.machine, &process).map_err(failed)?;
+    let now = OpenFiles::read(context.machine, &process).map_err(failed)?;
     let hard = now.hard.max(soft);
     let value = OpenFiles { soft, hard }.to_string();
     let edit = Edit::OpenFiles { process, value };

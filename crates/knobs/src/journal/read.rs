@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_in_the_middle_is_told_and_the_rest_is_used() {
+    fn damage_in_the_middle_is_reported_and_the_rest_is_used() {
         let mut bytes = sample();
         let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 30;
         bytes[second] ^= 1;

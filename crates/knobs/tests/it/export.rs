@@ -50,7 +50,7 @@ fn kept() -> Vec<Plan> {
         .collect()
 }
 
-fn told(export: &Export) -> String {
+fn rendered(export: &Export) -> String {
     let mut text = String::new();
     for file in &export.files {
         let _ = write!(text, "==> {} <==\n{}\n", file.path, file.text);
@@ -66,7 +66,7 @@ fn each_form_has_its_words() {
     for form in Form::ALL {
         insta::assert_snapshot!(
             format!("export-{}", form.name()),
-            told(&export(form, &kept()).unwrap())
+            rendered(&export(form, &kept()).unwrap())
         );
     }
 }
@@ -82,7 +82,7 @@ fn nothing_is_left_out_in_silence() {
         let plan = machines.plan_host(id, wish);
         for form in Form::ALL {
             let export = export(form, std::slice::from_ref(&plan)).unwrap();
-            let said = told(&export);
+            let said = rendered(&export);
             assert!(said.contains(id), "{id} as {}: {said}", form.name());
             let carried = !export.files.is_empty();
             let left = export.left_out.iter().all(|left| left.what.contains(id));
@@ -133,7 +133,7 @@ fn a_plan_of_somebody_else_cannot_smuggle_a_line_into_a_file() {
     let mut plan = machines.plan_host("net.somaxconn", "8192");
     plan.wish = "8192\nkernel.core_pattern = |/tmp/x\n#".to_owned();
     for form in Form::ALL {
-        let said = told(&export(form, std::slice::from_ref(&plan)).unwrap());
+        let said = rendered(&export(form, std::slice::from_ref(&plan)).unwrap());
         assert!(
             said.lines()
                 .all(|line| !line.trim_start().starts_with("kernel.core_pattern")),
@@ -252,7 +252,7 @@ fn moved(form: Form, id: &str, wish: &str, from: &str, to: &str) -> Export {
 }
 
 #[test]
-fn a_dot_in_the_name_of_a_device_is_told_from_one_between_names() {
+fn a_dot_in_the_name_of_a_device_is_distinguished_from_one_between_names() {
     for form in [Form::SysctlD, Form::Tuned] {
         let export = moved(form, "net.rp_filter", "0", "veth0", "eth0.5");
         let text = &export.files[0].text;
@@ -264,7 +264,7 @@ fn a_dot_in_the_name_of_a_device_is_told_from_one_between_names() {
 }
 
 #[test]
-fn tuned_is_told_features_as_it_reads_them_from_ethtool() {
+fn tuned_gets_features_as_it_reads_them_from_ethtool() {
     let machines = Machines::new();
     let plans =
         [("net.gro", "off"), ("net.tso_gso", "off")].map(|(id, wish)| machines.plan_host(id, wish));
@@ -287,7 +287,7 @@ fn a_quota_keeps_its_period_and_a_group_of_a_user_is_no_unit_of_the_system() {
                 *held = value.to_owned();
             }
         }
-        told(&export(Form::Systemd, &[plan]).unwrap())
+        rendered(&export(Form::Systemd, &[plan]).unwrap())
     };
     let short = plan("1250 10000");
     assert!(

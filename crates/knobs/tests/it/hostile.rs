@@ -209,8 +209,8 @@ fn a_forged_plan_is_refused_before_anything_is_read_or_written() {
             .apply(&machines.places(), &plan)
             .unwrap_err();
         // Nor is what it names shown to anybody.
-        for look in [Plan::drift, Plan::verify] {
-            let error = look(&plan, &machines.places()).unwrap_err();
+        for check in [Plan::drift, Plan::verify] {
+            let error = check(&plan, &machines.places()).unwrap_err();
             assert!(
                 matches!(error, Error::BadPlan { .. } | Error::UnknownKnob { .. }),
                 "{intent:?}: {error}"

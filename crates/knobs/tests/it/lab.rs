@@ -328,7 +328,7 @@ struct Vcpus {
 impl Vcpus {
     fn plant() -> Self {
         let (hold, held) = std::sync::mpsc::channel();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let held = Arc::new(Mutex::new(held));
         let tids = (0..2).map(|number| {
             let (held, tell) = (held.clone(), tell.clone());
@@ -341,7 +341,7 @@ impl Vcpus {
                 let _ = held.lock().unwrap().recv();
             };
             thread.spawn(work).unwrap();
-            told.recv().unwrap()
+            receiver.recv().unwrap()
         });
         let tids = tids.collect();
         Self { tids, hold }
@@ -391,7 +391,7 @@ fn vcpus_of_one_process_are_dealt_and_one_that_somebody_pinned_anew_stays_there(
 }
 
 #[test]
-fn what_the_kernel_refuses_is_told_and_leaves_nothing() {
+fn what_the_kernel_refuses_is_reported_and_leaves_nothing() {
     let lab = Lab::new();
     let state = tempfile::tempdir().unwrap();
     let before = record(&*lab.server);

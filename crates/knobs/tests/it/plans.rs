@@ -468,7 +468,7 @@ fn a_shown_knob_says_why_it_is_not_turned_and_keeps_secrets_of_the_command_line(
 }
 
 #[test]
-fn a_device_that_sysfs_does_not_show_is_told_apart_from_one_that_is_not_there() {
+fn a_device_that_sysfs_does_not_show_is_distinguished_from_one_that_is_not_there() {
     let machines = Machines::new();
     machines.host.remove("/sys/class/net/veth0/ifindex");
     let sees = |machines: &Machines| {
