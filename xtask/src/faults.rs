@@ -204,10 +204,10 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                 Value::Null,
             )
         });
-        let said = Said::of(&document);
+        let said = Said::from_document(&document);
         let score = match &void {
             Some(_) => Score::Void,
-            None => match Score::of(harm, &plan.expects(), &said) {
+            None => match Score::rate(harm, &plan.expects(), &said) {
                 Score::FalseAct if plan.forewarned(&said.acts) => Score::Weak,
                 score => score,
             },
@@ -237,7 +237,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             std::fs::write(&path, document.to_string())
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        trials.push(Trial::of(&line, &day)?);
+        trials.push(Trial::parse(&line, &day)?);
         rows.push(row);
     }
     print!("{}", table::totals(&rows));

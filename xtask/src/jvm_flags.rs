@@ -146,9 +146,9 @@ fn ask(tree: &Tree, javas: &[String], folder: &Path) -> Result<()> {
         let java = std::fs::canonicalize(path).with_context(|| format!("cannot find {path}"))?;
         let release = release.to_owned();
         if java.is_dir() {
-            let (told, table) = source::table(&release, &java)?;
+            let (version, table) = source::table(&release, &java)?;
             eprintln!("JDK {release}: {} names", table.len());
-            write(tree, &release, &format!("read of {told}"), &table)?;
+            write(tree, &release, &format!("read of {version}"), &table)?;
             continue;
         }
         jvms.push(Jvm {
@@ -299,8 +299,8 @@ impl Jvm<'_> {
             }
         }
         for circumstance in CIRCUMSTANCES {
-            let told = self.list("PrintFlagsFinal", circumstance);
-            for (name, row) in told.lines().filter_map(flag) {
+            let output = self.list("PrintFlagsFinal", circumstance);
+            for (name, row) in output.lines().filter_map(flag) {
                 let asked = circumstance.iter().any(|word| names(word, &name));
                 if let Some(known) = table.get_mut(&name)
                     && known.held != row.held
@@ -375,8 +375,9 @@ impl Jvm<'_> {
             (_, "\"\"") => return String::new(),
             _ => format!("-XX:{name}={}", row.held),
         };
-        let told = self.given(&[setting]);
-        told.lines()
+        let output = self.given(&[setting]);
+        output
+            .lines()
             .filter(|line| speaks(line) && (line.contains(name) || line.contains("deprecated")))
             .map(plain)
             .next()
@@ -395,18 +396,18 @@ impl Jvm<'_> {
     /// Enters those of `names` that the JVM only knows to say something of them.
     fn gone(&self, names: &[String], table: &mut BTreeMap<String, Row>) {
         if self.release == "8" {
-            // This one says nothing of names that it was told to overlook, and ends at the first that it does not know.
+            // This one says nothing of names that it was to ignore, and ends at the first that it does not know.
             for name in names {
-                let told = self.given(&[format!("-XX:+{name}")]);
-                Self::enter(std::slice::from_ref(name), &told, table);
+                let output = self.given(&[format!("-XX:+{name}")]);
+                Self::enter(std::slice::from_ref(name), &output, table);
             }
             return;
         }
         let settings: Vec<String> = std::iter::once("-XX:+IgnoreUnrecognizedVMOptions".to_owned())
             .chain(names.iter().map(|name| format!("-XX:+{name}")))
             .collect();
-        let told = self.given(&settings);
-        if !told.contains(ENDED) && names.len() > 1 {
+        let output = self.given(&settings);
+        if !output.contains(ENDED) && names.len() > 1 {
             // One of them is no switch, or does something by itself: look for it.
             let (some, others) = names.split_at(names.len() / 2);
             self.gone(some, table);
@@ -414,18 +415,18 @@ impl Jvm<'_> {
             return;
         }
         if let [name] = names
-            && !told.contains(ENDED)
+            && !output.contains(ENDED)
         {
             // A name that takes a value.
-            let told = self.given(&[format!("-XX:{name}=1")]);
-            Self::enter(std::slice::from_ref(name), &told, table);
+            let output = self.given(&[format!("-XX:{name}=1")]);
+            Self::enter(std::slice::from_ref(name), &output, table);
             return;
         }
-        Self::enter(names, &told, table);
+        Self::enter(names, &output, table);
     }
 
-    fn enter(names: &[String], told: &str, table: &mut BTreeMap<String, Row>) {
-        for line in told
+    fn enter(names: &[String], output: &str, table: &mut BTreeMap<String, Row>) {
+        for line in output
             .lines()
             .filter(|line| speaks(line) && !line.contains("Unrecognized"))
         {
@@ -444,21 +445,21 @@ impl Jvm<'_> {
 
     fn option(&self, option: &str) -> Result<Row> {
         // The whole JVM starts here, and -Xcomp compiles all of it.
-        let (told, ended) = self.within("120", &[option.to_owned(), "-version".to_owned()]);
+        let (output, ended) = self.within("120", &[option.to_owned(), "-version".to_owned()]);
         if !ended {
             bail!(
                 "cannot tell what {} does with {option}: it did not exit within 120 s; try again on a quieter machine",
                 self.java.display()
             );
         }
-        let refused = !told.contains("version \"") && !told.contains("build ");
+        let refused = !output.contains("version \"") && !output.contains("build ");
         // What every refusal says tells nothing of this one.
         let every = [
             "Error: Could not create",
             "Error: A fatal exception",
             "Error occurred during initialization",
         ];
-        let words = told
+        let words = output
             .lines()
             .filter(|line| speaks(line) || (refused && !line.is_empty()))
             .filter(|line| !every.iter().any(|start| line.starts_with(start)))
@@ -515,8 +516,8 @@ impl Jvm<'_> {
             let (Some(low), Some(high)) = (whole(low), whole(high)) else {
                 continue;
             };
-            let told = |value: i128| self.given(&[format!("-XX:{name}={value}")]);
-            let taken = |value: i128| told(value).contains(ENDED);
+            let output = |value: i128| self.given(&[format!("-XX:{name}={value}")]);
+            let taken = |value: i128| output(value).contains(ENDED);
             // In words: a JVM that was ended because it took too long has refused nothing.
             let refuses = |said: &str| {
                 let words = said.contains(name.as_str()) || said.contains("must be between");
@@ -524,7 +525,7 @@ impl Jvm<'_> {
             };
             let most = i128::from(i32::MAX);
             let said = if high < most {
-                told(high + 1)
+                output(high + 1)
             } else {
                 String::new()
             };
@@ -533,7 +534,7 @@ impl Jvm<'_> {
                 continue;
             }
             let high = (high < most && refuses(&said) && taken(high)).then_some(high);
-            let low = (low > 0 && refuses(&told(low - 1)) && taken(low)).then_some(low);
+            let low = (low > 0 && refuses(&output(low - 1)) && taken(low)).then_some(low);
             let bound =
                 |bound: Option<i128>| bound.map_or_else(String::new, |bound| bound.to_string());
             if low.is_some() || high.is_some() {
@@ -627,8 +628,8 @@ fn range(line: &str) -> Option<(String, String)> {
 }
 
 /// `MaxTenuringThreshold of 16 is invalid; must be between 0 and 15`.
-fn between(told: &str, name: &str) -> Option<(i64, i64)> {
-    let line = told.lines().find(|line| line.contains(name))?;
+fn between(output: &str, name: &str) -> Option<(i64, i64)> {
+    let line = output.lines().find(|line| line.contains(name))?;
     let (_, bounds) = line.split_once("must be between ")?;
     let (low, high) = bounds.split_once(" and ")?;
     Some((low.parse().ok()?, high.trim().parse().ok()?))

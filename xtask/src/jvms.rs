@@ -119,8 +119,8 @@ impl Jvm {
             .collect();
         homes.sort();
         homes.into_iter().find_map(|home| {
-            let told = std::fs::read_to_string(home.join("release")).ok()?;
-            let is_it = told.lines().any(|line| {
+            let text = std::fs::read_to_string(home.join("release")).ok()?;
+            let is_it = text.lines().any(|line| {
                 let rest = line.strip_prefix(&*version);
                 rest.is_some_and(|rest| self.release == 8 || rest.starts_with(['.', '"', '+']))
             });

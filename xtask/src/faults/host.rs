@@ -79,14 +79,14 @@ impl Tried {
                 } else {
                     tail(cured) <= tail(&self.with) / 2.0
                 };
-                let told = format!(
+                let effect = format!(
                     "{knobs}: lost {:.0} to {:.0} %, p99 {:.1} to {:.1} ms",
                     was * 100.0,
                     is * 100.0,
                     self.with.p99_ms,
                     cured.p99_ms
                 );
-                (told, halved)
+                (effect, halved)
             }
         })
     }
@@ -631,8 +631,8 @@ mod tests {
             }),
         };
         assert_eq!(tried.void(), None);
-        let (told, halved) = tried.cured().unwrap();
-        assert!(halved && told.contains("lost 90 to 30 %"), "{told}");
+        let (effect, halved) = tried.cured().unwrap();
+        assert!(halved && effect.contains("lost 90 to 30 %"), "{effect}");
         tried.cure.as_mut().unwrap().load = Ok(seen(50.0));
         assert!(!tried.cured().unwrap().1);
         tried.after = seen(10.0);

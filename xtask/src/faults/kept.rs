@@ -60,7 +60,7 @@ pub struct Trial {
 
 impl Trial {
     /// Of a line in target/faults or of one that was kept; `day` is for lines without one.
-    pub fn of(line: &Value, day: &str) -> Result<Self> {
+    pub fn parse(line: &Value, day: &str) -> Result<Self> {
         let Some(facts) = line.get("facts") else {
             return Ok(serde_json::from_value(line.clone())?);
         };
@@ -71,7 +71,7 @@ impl Trial {
         let mut row: Row = serde_json::from_value(line.clone())?;
         row.severity = round(row.severity, 3);
         row.said = row.said.chars().take(SENTENCE).collect();
-        let said = Said::of(line);
+        let said = Said::from_document(line);
         let params = facts.get("params").cloned().unwrap_or_default();
         let layer = if row.is_jvm() { "jvm" } else { "host" };
         Ok(Self {
@@ -138,7 +138,7 @@ pub fn read(file: &Path) -> Result<Vec<Trial>> {
         .map(|(number, line)| {
             let trial = serde_json::from_str(line).map_err(anyhow::Error::from);
             trial
-                .and_then(|line| Trial::of(&line, &day))
+                .and_then(|line| Trial::parse(&line, &day))
                 .with_context(|| format!("{}:{number}: cannot read the trial", file.display()))
         })
         .collect()
@@ -416,7 +416,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_line_is_kept_short_with_parameters_loads_and_rules() {
-        let trial = Trial::of(&line(), "2026-11-25").unwrap();
+        let trial = Trial::parse(&line(), "2026-11-25").unwrap();
         assert_eq!(trial.params["perten"], "61");
         assert_eq!(trial.acts, ["tcp-retrans"]);
         assert_eq!(trial.watches, ["noise-gate"]);
@@ -429,7 +429,7 @@ pub(super) mod tests {
         );
         assert!(text.len() < 900, "{text}");
         // A kept line is read as it was written, whatever the day.
-        let again = Trial::of(&serde_json::from_str(&text).unwrap(), "2027-01-01").unwrap();
+        let again = Trial::parse(&serde_json::from_str(&text).unwrap(), "2027-01-01").unwrap();
         assert_eq!(serde_json::to_string(&again).unwrap(), text);
     }
 
@@ -438,7 +438,7 @@ pub(super) mod tests {
         let mut line = line();
         line["facts"] = Value::Null;
         line["score"] = json!("void");
-        let trial = Trial::of(&line, "2026-11-25").unwrap();
+        let trial = Trial::parse(&line, "2026-11-25").unwrap();
         assert!(trial.params.is_empty() && trial.with.is_none());
     }
 

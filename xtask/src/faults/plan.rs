@@ -340,14 +340,14 @@ mod tests {
     #[test]
     fn the_same_seed_plans_the_same_trials() {
         let kinds = Kinds::built_in().unwrap();
-        let told = |seed| {
+        let planned = |seed| {
             Plan::random(&kinds, &Wanted::default(), 30, seed)
                 .iter()
                 .map(|plan| format!("{} {} {:.6}", plan.id(), plan.place(), plan.severity))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(told(5), told(5));
-        assert_ne!(told(5), told(6));
+        assert_eq!(planned(5), planned(5));
+        assert_ne!(planned(5), planned(6));
     }
 
     #[test]

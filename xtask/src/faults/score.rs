@@ -119,7 +119,7 @@ impl Score {
     }
 
     /// Of what was said about a fault that hurt so, and that these rules name: `rule`, or `rule: words` of a rule that names several causes.
-    pub fn of(harm: Harm, expects: &[String], said: &Said) -> Self {
+    pub fn rate(harm: Harm, expects: &[String], said: &Said) -> Self {
         let names =
             |said: &(String, String)| expects.iter().any(|expected| matches(expected, said));
         match harm {
@@ -163,7 +163,7 @@ pub struct Said {
 impl Said {
     /// Of a document of `check`, `jvm gc` or `jvm threads`. One without `standing`, as those of files are, ticks where it holds no finding
     /// to act on or to watch, and does not leave open whether there is a deadlock.
-    pub fn of(document: &Value) -> Self {
+    pub fn from_document(document: &Value) -> Self {
         let findings = document["findings"].as_array();
         let with = |outcome: &str| {
             let all = findings.into_iter().flatten();
@@ -232,7 +232,7 @@ mod tests {
             .iter()
             .map(|(rule, outcome)| json!({"rule": rule, "outcome": outcome, "sentence": "s"}))
             .collect();
-        Said::of(&json!({"findings": findings, "standing": standing}))
+        Said::from_document(&json!({"findings": findings, "standing": standing}))
     }
 
     #[test]
@@ -241,10 +241,10 @@ mod tests {
         let score = |sentence: &str| {
             let findings =
                 json!([{"rule": "gc-live-growth", "outcome": "act", "sentence": sentence}]);
-            Score::of(
+            Score::rate(
                 Harm::Hurts,
                 &expects,
-                &Said::of(&json!({"findings": findings})),
+                &Said::from_document(&json!({"findings": findings})),
             )
         };
         assert_eq!(score("the heap is too small"), Score::First);
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_cause_is_first_later_missed_or_denied() {
         let expects = ["cfs-throttled".to_owned()];
-        let score = |harm, said| Score::of(harm, &expects, &said);
+        let score = |harm, said| Score::rate(harm, &expects, &said);
         let first = said(&[("cfs-throttled", "act"), ("other", "act")], "act");
         let later = said(&[("other", "act"), ("cfs-throttled", "watch")], "act");
         let wrong = said(&[("other", "act"), ("cfs-throttled", "clear")], "act");
@@ -273,13 +273,13 @@ mod tests {
     #[test]
     fn a_document_of_a_file_ticks_where_it_finds_nothing() {
         let nothing = json!({"findings": [{"rule": "deadlock", "outcome": "clear"}]});
-        assert!(Said::of(&nothing).tick);
-        assert_eq!(Said::of(&nothing).first, "nothing");
+        assert!(Said::from_document(&nothing).tick);
+        assert_eq!(Said::from_document(&nothing).first, "nothing");
         let open = json!({"findings": [{"rule": "deadlock", "outcome": "undecided"}]});
-        assert!(!Said::of(&open).tick);
+        assert!(!Said::from_document(&open).tick);
         let watch =
             json!({"findings": [{"rule": "gc-full", "outcome": "watch", "sentence": "2 of them"}]});
-        assert!(!Said::of(&watch).tick);
-        assert_eq!(Said::of(&watch).first, "gc-full: 2 of them");
+        assert!(!Said::from_document(&watch).tick);
+        assert_eq!(Said::from_document(&watch).first, "gc-full: 2 of them");
     }
 }

@@ -46,9 +46,9 @@ impl Row {
     pub fn line(&self) -> String {
         let said: String = self.said.chars().take(110).collect();
         let cured = match &self.cured {
-            Some((told, halved)) => {
+            Some((effect, halved)) => {
                 format!(
-                    " [advice {}: {told}]",
+                    " [advice {}: {effect}]",
                     if *halved { "helps" } else { "does not help" }
                 )
             }
@@ -253,10 +253,10 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
     if !taken.is_empty() {
         page += "\n## Advice\n\nIf findings to act on recommend knobs with values, `rungwise knob apply --from` set them while the fault\n\
             was present. Advice helps if it removes half of the harm.\n\n| kind | in | helps | what it did |\n|---|---|---|---|\n";
-        for (row, (told, halved)) in taken {
+        for (row, (effect, halved)) in taken {
             let helps = if *halved { "yes" } else { "no" };
-            let told = told.replace('|', "/");
-            let _ = writeln!(page, "| {} | {} | {helps} | {told} |", row.id, row.place);
+            let effect = effect.replace('|', "/");
+            let _ = writeln!(page, "| {} | {} | {helps} | {effect} |", row.id, row.place);
         }
     }
     page += "\n## Kinds\n\n";

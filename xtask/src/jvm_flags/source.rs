@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn obsolete_flags_are_told_with_the_release_that_took_them() {
+    fn obsolete_flags_are_reported_with_the_release_that_took_them() {
         let mut table = BTreeMap::new();
         let code = "static ObsoleteFlag obsolete_jvm_flags[] = {\n { \"Old\", JDK_Version::jdk(5), JDK_Version::jdk(7) },\n \
                     { \"Ratio\", JDK_Version::jdk_update(7,4), JDK_Version::jdk(8) },\n { NULL, JDK_Version(0), JDK_Version(0) } };";
