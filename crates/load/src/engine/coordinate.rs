@@ -442,8 +442,8 @@ impl Watch<'_> {
             sum(|p| &p.send_errors),
         );
         let patience = SILENT_TIMEOUTS * self.plan.timeout.as_nanos() as u64;
-        let told = refused > 0 || sent == 0 && send_errors > 0;
-        if told || sent >= SILENT_TIMEOUTS && elapsed >= patience {
+        let is_refused = refused > 0 || sent == 0 && send_errors > 0;
+        if is_refused || sent >= SILENT_TIMEOUTS && elapsed >= patience {
             return Err(Error::NoReplies {
                 target: self.plan.target.clone(),
                 sent,
@@ -481,7 +481,7 @@ impl Watch<'_> {
             return;
         }
         let index = part.index;
-        let told = if let Some((threads, sum)) = self.parts.get_mut(&index) {
+        let reported = if let Some((threads, sum)) = self.parts.get_mut(&index) {
             *threads += 1;
             sum.merge(&part);
             *threads
@@ -489,7 +489,7 @@ impl Watch<'_> {
             self.parts.insert(index, (1, part));
             1
         };
-        if told == self.plan.threads
+        if reported == self.plan.threads
             && let Some((_, sum)) = self.parts.remove(&index)
         {
             self.tell(&sum);

@@ -15,8 +15,8 @@ use crate::clock::now_ns;
 pub const TURN: Duration = Duration::from_millis(20);
 /// What a turn begins with is not counted: the other service answers its last requests, caches and CPUs change hands.
 pub const SETTLE: Duration = Duration::from_millis(4);
-/// How often a load looks whether the other one has come.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a load checks whether the other one has come.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// From the moment that both loads are ready to the first turn: long enough for their threads to wake up.
 const LEAD: Duration = Duration::from_millis(2);
 
@@ -82,7 +82,7 @@ impl Seat<'_> {
             if state.left || interrupted.load(Ordering::Relaxed) {
                 return None;
             }
-            let waited = changed.wait_timeout(state, LOOK);
+            let waited = changed.wait_timeout(state, POLL_INTERVAL);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }

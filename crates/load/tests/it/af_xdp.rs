@@ -46,11 +46,14 @@ pub(crate) fn echo_at(pair: &Pair) -> Server {
 }
 
 /// The same, and it tells of each request.
-pub(crate) fn echo_telling(pair: &Pair, told: impl Fn() + Clone + Send + Sync + 'static) -> Server {
+pub(crate) fn echo_telling(
+    pair: &Pair,
+    on_request: impl Fn() + Clone + Send + Sync + 'static,
+) -> Server {
     let factory = move |_| {
-        let told = told.clone();
+        let on_request = on_request.clone();
         move |request: &[u8], _: SocketAddr, reply: &mut [u8]| {
-            told();
+            on_request();
             reply[..request.len()].copy_from_slice(request);
             Some(request.len())
         }
@@ -121,7 +124,7 @@ fn every_request_is_matched_with_its_reply_in_both_modes_and_families() {
                 let by_queue = transport.by_queue.unwrap();
                 match mode {
                     XdpMode::Native => assert!(by_queue > 0.999, "{by_queue}"),
-                    // On veth a frame's queue is told wrongly there, and the stack takes what fits none.
+                    // On veth a frame's queue is reported wrongly there, and the stack takes what fits none.
                     XdpMode::Generic => assert!(by_queue > 0.0, "{by_queue}"),
                 }
             }
@@ -251,7 +254,7 @@ fn a_reply_in_fragments_comes_by_the_socket() {
 }
 
 #[test]
-fn a_closed_port_is_told_by_icmp_as_always() {
+fn a_closed_port_is_reported_by_icmp_as_always() {
     let pair = pair(1);
     let error = drive(&pair, &by_queues((Pair::SERVER, 9).into(), 100)).unwrap_err();
     assert!(error.to_string().contains("the port is closed"), "{error}");

@@ -109,7 +109,7 @@ fn the_seed_chooses_the_source_ports() {
 }
 
 #[test]
-fn bursts_of_one_flow_arrive_whole_and_their_replies_are_told_apart() {
+fn bursts_of_one_flow_arrive_whole_and_their_replies_are_distinguished() {
     let server = Server::echo();
     let workload = Workload {
         burst: Some(8),

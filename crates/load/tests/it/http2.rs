@@ -446,7 +446,7 @@ fn an_answer_before_the_body_has_left_counts_and_the_rest_is_given_up() {
 }
 
 #[test]
-fn a_server_that_breaks_the_protocol_is_counted_with_the_cause_and_told_so() {
+fn a_server_that_breaks_the_protocol_is_counted_with_the_cause_and_gets_it() {
     let cases: [(Behaviour, &str); 9] = [
         (
             |_, stream, peer| peer.frame(PUSH_PROMISE, WHOLE, stream, &[0, 0, 0, 2, 0x82]),

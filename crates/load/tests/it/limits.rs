@@ -85,7 +85,7 @@ fn a_server_that_dies_after_the_start_leaves_losses_and_no_certificate() {
 }
 
 #[test]
-fn a_closed_port_behind_a_device_is_told_with_what_was_sent() {
+fn a_closed_port_behind_a_device_is_reported_with_what_was_sent() {
     // Unlike loopback, it answers a few requests only and then keeps silent: within one batch.
     let pair = Pair::new(1).unwrap_or_else(|error| panic!("network namespaces need root: {error}"));
     let enter = pair.client.enter_fn();

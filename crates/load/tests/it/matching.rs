@@ -1,4 +1,4 @@
-//! Faulty servers: every reply is told for what it is.
+//! Faulty servers: every reply is counted as what it is.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

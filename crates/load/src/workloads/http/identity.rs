@@ -29,7 +29,7 @@ pub(super) struct Client {
 
 impl Identity {
     /// The certificates in the PEM text of `file`, the client's own first, and the key in that of `key_file`.
-    pub(super) fn of(
+    pub(super) fn from_pem(
         (file, text): (&str, &[u8]),
         (key_file, key_text): (&str, &[u8]),
         provider: &CryptoProvider,

@@ -383,16 +383,16 @@ impl Message {
         let host = headers.iter().find(|given| given.is("host"));
         let host = match host {
             Some(given) => template(&given.value, Place::Header, &["headers"])?,
-            None => Template::of(common.host),
+            None => Template::plain(common.host),
         };
         let path = template(path, Place::Url, &["url"])?;
         let mut head = Head::begin(method, path, host, common.http2);
         if !is_given("user-agent") {
             let agent = concat!("rungwise/", env!("CARGO_PKG_VERSION"));
-            head.line("User-Agent", Template::of(agent));
+            head.line("User-Agent", Template::plain(agent));
         }
         if !is_given("accept") {
-            head.line("Accept", Template::of("*/*"));
+            head.line("Accept", Template::plain("*/*"));
         }
         for Header { name, value } in headers.iter().filter(|given| !given.is("host")) {
             let is_of_http1 = OF_HTTP1
@@ -412,7 +412,7 @@ impl Message {
         let mut content = Template::default();
         if let Some((body, media_type)) = body {
             if !is_given("content-type") {
-                head.line("Content-Type", Template::of(media_type));
+                head.line("Content-Type", Template::plain(media_type));
             }
             // Bytes that are no text may contain `${` by chance.
             if let Ok(text) = std::str::from_utf8(body) {
@@ -428,11 +428,11 @@ impl Message {
             head.line("Content-Length", length);
         } else if matches!(&**method, "POST" | "PUT" | "PATCH") {
             // Some servers refuse these without one (RFC 9110, section 8.6).
-            head.line("Content-Length", Template::of("0"));
+            head.line("Content-Length", Template::plain("0"));
         }
         let closes = common.closes || *closes;
         if closes {
-            head.line("Connection", Template::of("close"));
+            head.line("Connection", Template::plain("close"));
         }
         let end: &[u8] = if head.http2 { b"" } else { b"\r\n" };
         let head = head.template;
@@ -476,8 +476,8 @@ impl Head {
         if let Some(scheme) = http2 {
             // The path is first, where [`target_of`] finds it.
             head.line(":path", path);
-            head.line(":method", Template::of(method));
-            head.line(":scheme", Template::of(scheme));
+            head.line(":method", Template::plain(method));
+            head.line(":scheme", Template::plain(scheme));
             head.line(":authority", host);
         } else {
             head.template.text(format!("{method} ").as_bytes());

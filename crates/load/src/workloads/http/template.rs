@@ -179,7 +179,7 @@ impl Template {
     }
 
     /// A text without placeholders.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn plain(text: &str) -> Self {
         let mut template = Self::default();
         template.text(text.as_bytes());
         template

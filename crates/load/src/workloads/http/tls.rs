@@ -47,7 +47,7 @@ pub(super) enum Trust {
 
 impl Trust {
     /// The CAs in the PEM `text` of a file.
-    pub(super) fn of(file: &str, text: &[u8]) -> Result<Self, String> {
+    pub(super) fn from_pem(file: &str, text: &[u8]) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         let mut found = 0;
         for certificate in CertificateDer::pem_slice_iter(text) {
@@ -86,7 +86,7 @@ impl Trust {
                 SYSTEM.join(", ")
             )
         })?;
-        Self::of(file, &text)
+        Self::from_pem(file, &text)
     }
 }
 

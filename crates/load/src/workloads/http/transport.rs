@@ -195,7 +195,7 @@ impl Transport {
             _ if self.insecure => Trust::Any,
             Some(file) => {
                 let text = (site.read)(file).map_err(|why| site.wrong(why))?;
-                Trust::of(file, &text).map_err(|why| site.wrong(why))?
+                Trust::from_pem(file, &text).map_err(|why| site.wrong(why))?
             }
             None => Trust::system(site.read).map_err(|why| site.wrong(why))?,
         };
@@ -225,7 +225,7 @@ impl Transport {
             Some(key) => (key, read(key)?),
             None => (cert, text.clone()),
         };
-        let identity = Identity::of((cert, &text), (key, &key_text), &tls::provider());
+        let identity = Identity::from_pem((cert, &text), (key, &key_text), &tls::provider());
         identity.map(Some).map_err(|why| site.wrong(why))
     }
 }

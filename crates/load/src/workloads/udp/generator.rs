@@ -397,7 +397,7 @@ impl<'a> Generator<'a> {
         if waiting == 0 {
             return false;
         }
-        // Read after they have come: no latency is told too short.
+        // Read after they have come: no latency is recorded too short.
         let now = now_ns();
         let Self {
             queue,
@@ -548,7 +548,7 @@ impl<'a> Generator<'a> {
             }
         }
         // sendmmsg that stops before the end of a batch keeps the reason to itself (net/socket.c, Linux 6.18): an ICMP answer to
-        // an earlier request, a buffer that was full, a filter. What is left goes message by message, and each is told.
+        // an earlier request, a buffer that was full, a filter. What is left goes message by message, and each is reported.
         let mut one_by_one = false;
         while first < end && self.queue.is_none() {
             let until = if one_by_one {

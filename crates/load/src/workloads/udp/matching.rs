@@ -69,7 +69,7 @@ pub(super) fn enter(
         Reading::Foreign => return stray(Error::Unexpected),
         Reading::WrongLength => Some(Error::Truncated),
         Reading::WrongBytes => Some(Error::Corrupt),
-        // Came before the next look at timeouts, but too late all the same.
+        // Came before the next check of timeouts, but too late all the same.
         Reading::Good { .. } if round.now - slot.sent > ledger.timeout => Some(Error::Late),
         Reading::Good { rcode, cut } => {
             if counted && (rcode != 0 || cut) {

@@ -257,7 +257,7 @@ impl Mux {
         stream % 2 == 1 && stream < self.next
     }
 
-    /// A stream has ended; `reset`: not by itself, and the server is told why.
+    /// A stream has ended; `reset`: not by itself, and the server gets the error code.
     #[inline]
     pub(in super::super) fn end(&mut self, stream: &mut Stream, reset: Option<u32>) {
         if let Some(code) = reset {

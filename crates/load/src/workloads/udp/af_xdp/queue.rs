@@ -146,12 +146,12 @@ impl Queue {
         self.xsks[queue].waiting()
     }
 
-    /// Takes one datagram that waits at queue number `queue` and shows it to `look`, unless it is damaged.
+    /// Takes one datagram that waits at queue number `queue` and passes it to `on_reply`, unless it is damaged.
     #[inline]
     pub(in crate::workloads::udp) fn receive(
         &mut self,
         queue: usize,
-        look: impl FnOnce(Reply<'_>),
+        on_reply: impl FnOnce(Reply<'_>),
     ) {
         let xsk = &mut self.xsks[queue];
         let Some(frame) = xsk.receive() else {
@@ -167,7 +167,7 @@ impl Queue {
             if ours {
                 let payload = &bytes[datagram.payload];
                 let socket = port % self.current.len();
-                look(Reply { socket, payload });
+                on_reply(Reply { socket, payload });
             }
         }
         xsk.release(frame);

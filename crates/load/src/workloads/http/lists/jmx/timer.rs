@@ -37,7 +37,7 @@ pub(super) fn pause(text: &str, reading: &Reading<'_>) -> Result<Pause, String> 
 }
 
 /// The pause of a timer; `count` numbers those that keep a pace.
-pub(super) fn of(
+pub(super) fn parse(
     timer: &Element,
     reading: &Reading<'_>,
     count: &mut dyn FnMut() -> usize,

@@ -599,7 +599,7 @@ impl<'p> Walk<'_, 'p> {
                     element: element.id,
                     calls: Cell::new(0),
                 };
-                match timer::of(element, &reading, &mut count) {
+                match timer::parse(element, &reading, &mut count) {
                     Ok(Pause::Fixed(0)) => {}
                     Ok(pause) => pauses.push(pause),
                     Err(why) => refused.push((element, why)),
