@@ -23,7 +23,7 @@ const PORT: u16 = 18_099;
 /// As in the lab: what a request costs no longer changes after so many.
 const WARMUP: &str = "80000";
 const EVERY: Duration = Duration::from_secs(1);
-/// Between two looks whether the window is over.
+/// Between two checks whether the window is over.
 const TICK: Duration = Duration::from_millis(10);
 /// Chance that the interval misses the ratio.
 const ALPHA: f64 = 0.05;

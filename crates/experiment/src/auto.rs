@@ -21,7 +21,7 @@ use rungwise_rules::change::{self, Course};
 use crate::Error;
 use crate::design::{Auto, Part, Step};
 use crate::ladder::{Climb, empty};
-use crate::record::{Decision, look_file};
+use crate::record::{Decision, capture_file};
 use crate::scenario::OFF;
 use crate::scenario::known::not_in_a_run;
 use crate::stage::{Changes, Setting, Side, StageError, Variant};
@@ -29,7 +29,7 @@ use crate::stage::{Changes, Setting, Side, StageError, Variant};
 /// Interprets a capture.
 pub trait Advice {
     /// What was found, act and watch alone, most pressing first.
-    fn findings(&self, look: &Capture) -> Vec<Finding>;
+    fn findings(&self, capture: &Capture) -> Vec<Finding>;
 
     /// What a change did, from a capture without it and one with it, for the rule whose finding asked for it.
     fn change(&self, rule: &str, before: &Capture, after: &Capture) -> Change;
@@ -49,8 +49,8 @@ pub struct Change {
 pub struct ByRules;
 
 impl Advice for ByRules {
-    fn findings(&self, look: &Capture) -> Vec<Finding> {
-        let mut findings = rungwise_rules::judge(&rungwise_probes::evidence(look));
+    fn findings(&self, capture: &Capture) -> Vec<Finding> {
+        let mut findings = rungwise_rules::judge(&rungwise_probes::evidence(capture));
         findings.retain(|finding| matches!(finding.outcome, Found::Act | Found::Watch));
         findings
     }
@@ -91,7 +91,7 @@ pub fn became(course: Course) -> Became {
 }
 
 /// A capture and its file.
-struct Look {
+struct StoredCapture {
     file: String,
     capture: Capture,
 }
@@ -107,7 +107,7 @@ enum Ask {
 /// The state of the search.
 struct Search<'a> {
     auto: &'a Auto,
-    looks: usize,
+    captures: usize,
     /// Everything that was tried, alone or in a bundle.
     tried: Vec<(Setting, String)>,
     /// What findings asked for and was not tried, once per knob and wish.
@@ -121,14 +121,14 @@ impl Climb<'_> {
     pub(crate) fn by_evidence(&mut self, auto: &Auto) -> Result<(), Error> {
         let mut search = Search {
             auto,
-            looks: 0,
+            captures: 0,
             tried: Vec::new(),
             left: Vec::new(),
             rungs: 0,
             bundles: 0,
         };
         let start = self.climbed.final_variant.clone();
-        let mut here = self.look(&mut search, &start)?;
+        let mut here = self.capture(&mut search, &start)?;
         let mut findings = self.judged(&here)?;
         while self.climbed.client_limit.is_none() {
             if let Some(limit) = rungwise_rules::client_limit(&findings) {
@@ -157,7 +157,7 @@ impl Climb<'_> {
             let Part::Observe { note } = &step.part else {
                 continue;
             };
-            // What was tried after all is told there.
+            // What was tried after all is recorded there.
             let mut tried = search.tried.iter();
             if !tried.any(|(setting, _)| setting.knob == step.id) {
                 self.finish(empty(step, Outcome::Observed, note));
@@ -171,9 +171,9 @@ impl Climb<'_> {
         &mut self,
         search: &mut Search<'_>,
         step: &Step,
-        here: &Look,
+        here: &StoredCapture,
         findings: &[Finding],
-    ) -> Result<Option<Look>, Error> {
+    ) -> Result<Option<StoredCapture>, Error> {
         search.rungs += 1;
         self.to_come = 1 + search.to_come();
         search.tried.extend(step.set.iter().cloned());
@@ -185,10 +185,10 @@ impl Climb<'_> {
         let mut rung = self.judge(step, &step.id, &step.title, &before, &after)?;
         let there = match rung.outcome {
             Outcome::Skipped => None,
-            _ => self.look_with(search, step, &after)?,
+            _ => self.capture_with(search, step, &after)?,
         };
         let change = self.change(step, here, there.as_ref());
-        told(rung.asked.as_mut(), change.as_ref());
+        record_change(rung.asked.as_mut(), change.as_ref());
         let limit = self.client_limit(&mut rung, there.as_ref());
         let outcome = rung.outcome;
         self.finish(rung);
@@ -199,14 +199,14 @@ impl Climb<'_> {
             self.keep(&step.id, after);
             return Ok(match there {
                 Some(there) => Some(there),
-                None => Some(self.look(search, &self.climbed.final_variant.clone())?),
+                None => Some(self.capture(search, &self.climbed.final_variant.clone())?),
             });
         }
         if outcome == Outcome::Skipped {
             return Ok(None);
         }
-        if let Some((look, sentence)) = limit {
-            return self.end_at_client(&look, &sentence).map(|()| None);
+        if let Some((capture, sentence)) = limit {
+            return self.end_at_client(&capture, &sentence).map(|()| None);
         }
         let came = self.moved(step, here, there.as_ref(), findings);
         let partners = search.partners(step, &came, there.as_ref(), self);
@@ -225,8 +225,8 @@ impl Climb<'_> {
         search: &mut Search<'_>,
         step: &Step,
         partners: &[Step],
-        here: &Look,
-    ) -> Result<Option<Look>, Error> {
+        here: &StoredCapture,
+    ) -> Result<Option<StoredCapture>, Error> {
         let members: Vec<Step> = [step].into_iter().chain(partners).cloned().collect();
         for member in &members {
             search.tried.extend(member.set.iter().cloned());
@@ -250,17 +250,17 @@ impl Climb<'_> {
         let mut rung = self.judge(&bundle, &bundle.id, &bundle.title, &before, &with)?;
         let there = match rung.outcome {
             Outcome::Skipped => None,
-            _ => self.look_with(search, &bundle, &with)?,
+            _ => self.capture_with(search, &bundle, &with)?,
         };
         let change = self.change(step, here, there.as_ref());
-        told(rung.asked.as_mut(), change.as_ref());
+        record_change(rung.asked.as_mut(), change.as_ref());
         let limit = self.client_limit(&mut rung, there.as_ref());
         let kept = rung.outcome == Outcome::Kept;
         self.finish(rung);
         if !kept {
             self.not_kept.extend(members);
-            if let Some((look, sentence)) = limit {
-                self.end_at_client(&look, &sentence)?;
+            if let Some((capture, sentence)) = limit {
+                self.end_at_client(&capture, &sentence)?;
             }
             return Ok(None);
         }
@@ -286,12 +286,16 @@ impl Climb<'_> {
         {
             return Ok(Some(there));
         }
-        self.look(search, &now).map(Some)
+        self.capture(search, &now).map(Some)
     }
 
     /// The capture and finding that show that the load generator was the limit with the change of `rung` in force. Its measurements do not
     /// judge the service then, unless the rate rose nevertheless.
-    fn client_limit(&self, rung: &mut Rung, there: Option<&Look>) -> Option<(String, String)> {
+    fn client_limit(
+        &self,
+        rung: &mut Rung,
+        there: Option<&StoredCapture>,
+    ) -> Option<(String, String)> {
         let there = there?;
         let findings = self.advice.findings(&there.capture);
         let limit = rungwise_rules::client_limit(&findings)?;
@@ -303,9 +307,9 @@ impl Climb<'_> {
     }
 
     /// Ends the ladder.
-    fn end_at_client(&mut self, look: &str, sentence: &str) -> Result<(), Error> {
+    fn end_at_client(&mut self, capture: &str, sentence: &str) -> Result<(), Error> {
         self.record.decide(&Decision::ClientLimit {
-            look: look.to_owned(),
+            capture: capture.to_owned(),
             sentence: sentence.to_owned(),
         })?;
         self.climbed.could_not.push(format!(
@@ -316,14 +320,14 @@ impl Climb<'_> {
     }
 
     /// Captures the machine with a change in force. If that fails, the ladder continues without it.
-    fn look_with(
+    fn capture_with(
         &mut self,
         search: &mut Search<'_>,
         step: &Step,
         variant: &Variant,
-    ) -> Result<Option<Look>, Error> {
-        match self.look(search, variant) {
-            Ok(look) => Ok(Some(look)),
+    ) -> Result<Option<StoredCapture>, Error> {
+        match self.capture(search, variant) {
+            Ok(stored) => Ok(Some(stored)),
             Err(Error::Stage(StageError::ServiceFailed(why) | StageError::Unavailable(why))) => {
                 let why = format!("capture with {}: {why}", step.title);
                 self.climbed.could_not.push(why);
@@ -334,28 +338,32 @@ impl Climb<'_> {
     }
 
     /// Captures the machine while `variant` runs; returns an earlier session's capture where there is one.
-    fn look(&mut self, search: &mut Search<'_>, variant: &Variant) -> Result<Look, Error> {
-        let index = search.looks;
-        search.looks += 1;
-        let capture = if let Some(earlier) = self.record.looked(index) {
+    fn capture(
+        &mut self,
+        search: &mut Search<'_>,
+        variant: &Variant,
+    ) -> Result<StoredCapture, Error> {
+        let index = search.captures;
+        search.captures += 1;
+        let capture = if let Some(earlier) = self.record.captured(index) {
             earlier
         } else {
             let seed = self.design.judging.seed.wrapping_add(index as u64);
-            let capture = self.stage.look(variant, search.auto.look_s, seed)?;
-            self.record.keep_look(index, &capture)?;
+            let capture = self.stage.capture(variant, search.auto.capture_s, seed)?;
+            self.record.keep_capture(index, &capture)?;
             capture
         };
-        Ok(Look {
-            file: look_file(index),
+        Ok(StoredCapture {
+            file: capture_file(index),
             capture,
         })
     }
 
     /// The findings of a capture, which decide from now on.
-    fn judged(&mut self, look: &Look) -> Result<Vec<Finding>, Error> {
-        let findings = self.advice.findings(&look.capture);
-        self.record.decide(&Decision::Looked {
-            look: look.file.clone(),
+    fn judged(&mut self, stored: &StoredCapture) -> Result<Vec<Finding>, Error> {
+        let findings = self.advice.findings(&stored.capture);
+        self.record.decide(&Decision::Captured {
+            capture: stored.file.clone(),
             findings: named(&findings),
         })?;
         Ok(findings)
@@ -365,8 +373,8 @@ impl Climb<'_> {
     fn moved(
         &self,
         step: &Step,
-        here: &Look,
-        there: Option<&Look>,
+        here: &StoredCapture,
+        there: Option<&StoredCapture>,
         findings: &[Finding],
     ) -> Vec<Finding> {
         let Some(there) = there else {
@@ -387,7 +395,12 @@ impl Climb<'_> {
             .map_or_else(Vec::new, |change| change.came)
     }
 
-    fn change(&self, step: &Step, here: &Look, there: Option<&Look>) -> Option<Change> {
+    fn change(
+        &self,
+        step: &Step,
+        here: &StoredCapture,
+        there: Option<&StoredCapture>,
+    ) -> Option<Change> {
         let rule = &step.asked.as_ref()?.rule;
         Some(self.advice.change(rule, &here.capture, &there?.capture))
     }
@@ -401,10 +414,15 @@ impl Search<'_> {
     }
 
     /// The first wish of these findings that was not tried and does not hold.
-    fn next(&mut self, findings: &[Finding], look: &Look, now: &Variant) -> Option<Step> {
+    fn next(
+        &mut self,
+        findings: &[Finding],
+        stored: &StoredCapture,
+        now: &Variant,
+    ) -> Option<Step> {
         for ask in findings
             .iter()
-            .flat_map(|finding| asks(finding, &look.file, self.auto))
+            .flat_map(|finding| asks(finding, &stored.file, self.auto))
         {
             match ask {
                 Ask::Try(step) if self.is_new(&step, now) => return Some(step),
@@ -433,7 +451,7 @@ impl Search<'_> {
         &self,
         step: &Step,
         came: &[Finding],
-        there: Option<&Look>,
+        there: Option<&StoredCapture>,
         climb: &Climb<'_>,
     ) -> Vec<Step> {
         let now = &climb.climbed.final_variant;
@@ -474,7 +492,7 @@ fn adding_to(step: &Step, now: &Variant, candidates: impl Iterator<Item = Step>)
 }
 
 /// What a finding asks for, in its order.
-fn asks(finding: &Finding, look: &str, auto: &Auto) -> Vec<Ask> {
+fn asks(finding: &Finding, capture: &str, auto: &Auto) -> Vec<Ask> {
     finding
         .knobs
         .iter()
@@ -502,7 +520,7 @@ fn asks(finding: &Finding, look: &str, auto: &Auto) -> Vec<Ask> {
                     rule: finding.rule.clone(),
                     subject: finding.subject.clone(),
                     sentence: finding.sentence.clone(),
-                    look: look.to_owned(),
+                    capture: capture.to_owned(),
                     became: None,
                     came: Vec::new(),
                 }),
@@ -616,7 +634,7 @@ fn named(findings: &[Finding]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn told(asked: Option<&mut Asked>, change: Option<&Change>) {
+fn record_change(asked: Option<&mut Asked>, change: Option<&Change>) {
     if let (Some(asked), Some(change)) = (asked, change) {
         asked.became = Some(change.became);
         asked.came = named(&change.came);

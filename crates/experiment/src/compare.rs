@@ -54,7 +54,7 @@ pub struct Compared {
     /// Chance that an interval misses the truth.
     pub alpha_per_look: f64,
     /// How many of the pairs, from the first, were used for the decision.
-    looked_at: usize,
+    judged_pairs: usize,
     /// Latency of the counted runs without the change.
     pub latency_a: Histogram,
     /// Latency of the counted runs with it.
@@ -104,7 +104,7 @@ pub fn compare(
         alpha_per_look: rules.alpha_per_look(),
         ..Measured::default()
     };
-    // A pair that was quiet is the look of the next one; before the first, and after one of an earlier session, nobody has
+    // A pair that was quiet is the quiet check of the next one; before the first, and after one of an earlier session, nobody has
     // looked.
     let mut quiet = false;
     for index in 0..attempts as usize {
@@ -199,8 +199,8 @@ impl Measured {
         } = record;
         let objective = &judging.objective;
         let change = objective
-            .of(&pair.a)
-            .zip(objective.of(&pair.b))
+            .value_in(&pair.a)
+            .zip(objective.value_in(&pair.b))
             .and_then(|(a, b)| ratio::log_ratio(a, b));
         let counts = pair.discarded.is_none() && change.is_some();
         if let (true, Some(change)) = (counts, change) {
@@ -303,7 +303,7 @@ impl Measured {
 
     fn finish(self, judgement: decide::Conclusion, cost_only: bool, judging: &Judging) -> Compared {
         let discarded = self.discarded();
-        let (looked_at, counted, latency_a, latency_b) = if cost_only {
+        let (judged_pairs, counted, latency_a, latency_b) = if cost_only {
             let noisy = self.noisy_at_look;
             let counted = noisy.cost.len();
             (noisy.pairs, counted, noisy.latency_a, noisy.latency_b)
@@ -328,7 +328,7 @@ impl Measured {
             cost_only,
             failed: false,
             alpha_per_look: self.alpha_per_look,
-            looked_at,
+            judged_pairs,
             latency_a,
             latency_b,
             pairs: self.pairs,
@@ -361,7 +361,7 @@ impl Compared {
                 pair.discarded.is_none()
             }
         };
-        self.pairs[..self.looked_at].iter().filter(counts)
+        self.pairs[..self.judged_pairs].iter().filter(counts)
     }
 
     /// Median of a figure of the counted pairs.
@@ -456,7 +456,7 @@ fn measure(
     }
     let swapped = first == Half::B;
     if let Some([a, b]) = stage.run_in_turns([comparison.a, comparison.b], swapped, seed)? {
-        return Ok(PairRecord::of(a, b, first, true, None));
+        return Ok(PairRecord::measured(a, b, first, true, None));
     }
     let mut half = |which: Half| {
         let variant = match which {
@@ -492,7 +492,7 @@ fn measure(
         let b = half(Half::B)?;
         (half(Half::A)?, b)
     };
-    Ok(PairRecord::of(a, b, first, false, again))
+    Ok(PairRecord::measured(a, b, first, false, again))
 }
 
 /// More requests than this share answered with errors, and where no guard rail judges them the run is of something else
@@ -548,7 +548,7 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
         }
         if !judging
             .objective
-            .of(run)
+            .value_in(run)
             .is_some_and(|value| value.is_finite() && value > 0.0)
         {
             let name = judging.objective.metric();

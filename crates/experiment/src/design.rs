@@ -159,7 +159,8 @@ pub struct Auto {
     /// Maximum number of changes to try, without bundles.
     pub max_rungs: u32,
     /// Length of a capture, seconds.
-    pub look_s: f64,
+    #[serde(rename = "look_s")]
+    pub capture_s: f64,
     /// Also try changes that may disrupt other services on this machine.
     pub disruptive: bool,
     /// The ladder is climbed on this host itself and not in namespaces of its own.

@@ -171,7 +171,7 @@ impl<'a> Climb<'a> {
             self.record,
             self.observer,
         )?;
-        let of = |run| judging.objective.of(run).unwrap_or(f64::NAN);
+        let of = |run| judging.objective.value_in(run).unwrap_or(f64::NAN);
         let ratios: Vec<f64> = compared
             .counted()
             .filter_map(|pair| ratio::log_ratio(of(&pair.a), of(&pair.b)))

@@ -19,7 +19,7 @@ pub const OF_CPU: [&str; 3] = [
 pub const OF_JVM: [&str; 1] = [BYTES_PER_REQUEST];
 
 /// The metrics that a workload may report, with those of the CPUs and of a JVM.
-pub fn of(workload: &Parameters) -> Vec<&str> {
+pub fn reportable(workload: &Parameters) -> Vec<&str> {
     let own = workload.traffic().metrics();
     own.into_iter().chain(OF_CPU).chain(OF_JVM).collect()
 }
@@ -116,7 +116,7 @@ impl Objective {
     }
 
     /// Its value in a run, where the run has it.
-    pub fn of(&self, run: &Run) -> Option<f64> {
+    pub fn value_in(&self, run: &Run) -> Option<f64> {
         value(run, &self.metric)
     }
 

@@ -29,7 +29,7 @@ pub struct PairRecord {
 
 impl PairRecord {
     /// Of two runs that were just measured.
-    pub(crate) fn of(
+    pub(crate) fn measured(
         a: Sample,
         b: Sample,
         first: Half,
@@ -60,10 +60,10 @@ pub trait Record {
     fn keep(&mut self, comparison: &str, index: usize, pair: &PairRecord) -> Result<(), Error>;
 
     /// Capture `index`, where an earlier session took it.
-    fn looked(&mut self, index: usize) -> Option<Capture>;
+    fn captured(&mut self, index: usize) -> Option<Capture>;
 
     /// Keeps a new capture; returns when it is safe.
-    fn keep_look(&mut self, index: usize, look: &Capture) -> Result<(), Error>;
+    fn keep_capture(&mut self, index: usize, capture: &Capture) -> Result<(), Error>;
 
     /// Keeps the next decision about the rungs; one of an earlier session must be the same.
     fn decide(&mut self, decision: &Decision) -> Result<(), Error>;
@@ -74,9 +74,11 @@ pub trait Record {
 #[serde(rename_all = "snake_case", tag = "decided")]
 pub enum Decision {
     /// To act on this capture.
-    Looked {
+    #[serde(rename = "looked")]
+    Captured {
         /// File of the capture.
-        look: String,
+        #[serde(rename = "look")]
+        capture: String,
         /// What was found, most pressing first: rule and sentence.
         findings: Vec<(String, String)>,
     },
@@ -93,14 +95,15 @@ pub enum Decision {
     /// To try nothing more, since the load generator was the limit.
     ClientLimit {
         /// File of the capture that shows it.
-        look: String,
+        #[serde(rename = "look")]
+        capture: String,
         /// The finding.
         sentence: String,
     },
 }
 
 /// The file of a capture in its run folder.
-pub fn look_file(index: usize) -> String {
+pub fn capture_file(index: usize) -> String {
     format!("look-{index:02}.rungwise")
 }
 
@@ -117,11 +120,11 @@ impl Record for Forget {
         Ok(())
     }
 
-    fn looked(&mut self, _: usize) -> Option<Capture> {
+    fn captured(&mut self, _: usize) -> Option<Capture> {
         None
     }
 
-    fn keep_look(&mut self, _: usize, _: &Capture) -> Result<(), Error> {
+    fn keep_capture(&mut self, _: usize, _: &Capture) -> Result<(), Error> {
         Ok(())
     }
 
@@ -143,7 +146,7 @@ struct Line {
 /// Decisions as they were taken, a line each.
 const PLAN: &str = "plan.jsonl";
 
-/// The run folder's `design.json` and `pairs.jsonl`; where rungs are found, `plan.jsonl` and a bundle per look.
+/// The run folder's `design.json` and `pairs.jsonl`; where rungs are found, `plan.jsonl` and a bundle per capture.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -355,13 +358,16 @@ impl Record for RunFolder {
         Ok(self.pairs.append(&bytes)?)
     }
 
-    fn looked(&mut self, index: usize) -> Option<Capture> {
-        bundle::read(&self.path.join(look_file(index))).ok()
+    fn captured(&mut self, index: usize) -> Option<Capture> {
+        bundle::read(&self.path.join(capture_file(index))).ok()
     }
 
-    fn keep_look(&mut self, index: usize, look: &Capture) -> Result<(), Error> {
-        let packed = bundle::pack(look).map_err(|error| Error::Design(error.to_string()))?;
-        Ok(files::replace(&self.path.join(look_file(index)), &packed)?)
+    fn keep_capture(&mut self, index: usize, capture: &Capture) -> Result<(), Error> {
+        let packed = bundle::pack(capture).map_err(|error| Error::Design(error.to_string()))?;
+        Ok(files::replace(
+            &self.path.join(capture_file(index)),
+            &packed,
+        )?)
     }
 
     fn decide(&mut self, decision: &Decision) -> Result<(), Error> {

@@ -440,7 +440,7 @@ impl Scenario {
         }
         self.judging.looks.truncate(1);
         if let Some(auto) = &mut self.auto {
-            auto.look_s = auto.look_s.min(2.0);
+            auto.capture_s = auto.capture_s.min(2.0);
         }
         self.judging.quiet_wait_s = self.judging.quiet_wait_s.min(0.5);
         self.judging.max_discards = self.judging.max_discards.min(4);

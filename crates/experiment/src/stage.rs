@@ -165,7 +165,12 @@ pub trait Stage {
     fn restart(&mut self) -> Result<(), StageError>;
 
     /// Captures the machine for `window_s` seconds while `variant` runs under its traffic.
-    fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError>;
+    fn capture(
+        &mut self,
+        variant: &Variant,
+        window_s: f64,
+        seed: u64,
+    ) -> Result<Capture, StageError>;
 
     /// Foreign share of all CPUs at this moment, for the quiet gate; waits a fraction of a second.
     fn foreign_now(&mut self) -> Result<f64, StageError>;

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_numbers_are_told_apart() {
+    fn texts_and_numbers_are_distinguished() {
         let bytes = file("java.rt.vmArgs", "-Xmx1g -XX:+UseG1GC");
         let texts = texts(&bytes).unwrap();
         assert_eq!(texts["java.rt.vmArgs"], "-Xmx1g -XX:+UseG1GC");

@@ -50,7 +50,7 @@ struct Wanted {
 
 impl Names {
     /// These addresses, without names yet.
-    pub fn of(addresses: impl IntoIterator<Item = u64>) -> Self {
+    pub fn for_addresses(addresses: impl IntoIterator<Item = u64>) -> Self {
         let mut addresses: Vec<u64> = addresses.into_iter().collect();
         addresses.sort_unstable();
         addresses.dedup();
@@ -275,7 +275,7 @@ not a symbol
     }
 
     fn names(text: &str, addresses: &[u64]) -> Names {
-        let mut names = Names::of(addresses.iter().copied());
+        let mut names = Names::for_addresses(addresses.iter().copied());
         // Small pieces, so that lines are broken off.
         names
             .read(io::BufReader::with_capacity(7, text.as_bytes()))
@@ -304,7 +304,7 @@ not a symbol
     }
 
     #[test]
-    fn of_several_names_the_global_one_with_fewest_underscores_is_told() {
+    fn of_several_names_the_global_one_with_fewest_underscores_is_reported() {
         assert_eq!(
             name(TEXT, 0xffff_ffff_81a0_0600).as_deref(),
             Some("strong_name")
@@ -316,7 +316,7 @@ not a symbol
     }
 
     #[test]
-    fn hidden_addresses_are_told_from_a_text_that_is_no_list() {
+    fn hidden_addresses_are_distinguished_from_a_text_that_is_no_list() {
         assert_eq!(judge(TEXT.as_bytes()), Ok(()));
         let hidden = "0000000000000000 T _text\n0000000000000000 t do_one\n0000";
         assert_eq!(judge(hidden.as_bytes()), Err(Unreadable::Hidden));
@@ -344,7 +344,7 @@ not a symbol
         }
 
         #[test]
-        fn in_whatever_order_the_nearest_symbol_before_it_is_told(
+        fn in_whatever_order_the_nearest_symbol_before_it_is_reported(
             text in "([1-9a]0{0,5} [tTwW] _{0,2}[a-z]{1,2}\n){0,30}",
             addresses in proptest::collection::vec(0_u64..0xb0_0000, 1..20),
         ) {

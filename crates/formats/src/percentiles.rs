@@ -249,7 +249,7 @@ Transfer/sec:    676.18KB
     }
 
     #[test]
-    fn a_second_table_of_wrk2_is_told_from_the_first() {
+    fn a_second_table_of_wrk2_is_distinguished_from_the_first() {
         let uncorrected = WRK2.replace(
             "HdrHistogram - Recorded Latency",
             "HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account)",
@@ -293,7 +293,7 @@ Transfer/sec:    676.18KB
     }
 
     #[test]
-    fn what_was_cut_or_changed_is_told_with_its_line() {
+    fn what_was_cut_or_changed_is_reported_with_its_line() {
         for (from, to, line, why) in [
             ("       6.671", "       0.671", 12, "the value is less than"),
             (

@@ -279,7 +279,7 @@ mod tests {
         vec![127, 4, 0xff, 0xff, 0, 0]
     }
 
-    fn told(names: &[(&str, &str)]) -> Option<Channels> {
+    fn channels_named(names: &[(&str, &str)]) -> Option<Channels> {
         let slots: Vec<_> = names
             .iter()
             .enumerate()
@@ -349,10 +349,10 @@ mod tests {
             ],
             [("CPU1_A", "CHANNEL A"), ("CPU2_A", "CHANNEL A")],
         ] {
-            assert_eq!(told(&names), two, "{names:?}");
+            assert_eq!(channels_named(&names), two, "{names:?}");
         }
         let same = [("CPU1_DIMM_A1", "NODE 1"), ("CPU1_DIMM_A2", "NODE 1")];
-        assert_eq!(told(&same), Some(Channels { all: 1, used: 1 }));
+        assert_eq!(channels_named(&same), Some(Channels { all: 1, used: 1 }));
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
             ("DIMM_A1", "BANK 0"),
             ("PROC  1 DIMM  9A", ""),
         ] {
-            assert_eq!(told(&[name]), None, "{name:?}");
+            assert_eq!(channels_named(&[name]), None, "{name:?}");
         }
         assert_eq!(channels(&[]), None);
     }

@@ -85,7 +85,7 @@ Udp: 23438229 9406 3228080 26752304 2981620
     }
 
     #[test]
-    fn ipv6_counters_are_told_apart_by_protocol() {
+    fn ipv6_counters_are_distinguished_by_protocol() {
         let text = "Ip6InReceives                   \t881552\nUdp6RcvbufErrors\t3\nIcmp6OutType133\t4\nUdpLite6InErrors 0\n";
         let counters = parse6(text);
         assert_eq!(counters[&("Ip6", "InReceives")], 881_552);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_a_held_mutex_is_told_from_a_wait_for_work() {
+    fn a_wait_for_a_held_mutex_is_distinguished_from_a_wait_for_work() {
         let is_lock = |text| futex_wait(text).map(|wait| wait.is_lock);
         let mutex = "202 0x55d0 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f10\n";
         assert_eq!(

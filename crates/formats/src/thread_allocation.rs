@@ -75,12 +75,12 @@ mod tests {
 	at java.io.FileInputStream.readBytes
 "#;
         let threads = parse(text);
-        let told: Vec<_> = threads
+        let parsed: Vec<_> = threads
             .iter()
             .map(|(number, thread)| (*number, thread.allocated, thread.unit))
             .collect();
         assert_eq!(
-            told,
+            parsed,
             [
                 (1, 642 << 10, 1 << 10),
                 (16, 304, 1),

@@ -90,9 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_told_in_utc() {
-        let told = utc(1_795_261_077_369_999_999);
-        assert_eq!(told.as_deref(), Some("2026-11-21T11:37:57.369Z"));
+    fn a_moment_is_printed_in_utc() {
+        let text = utc(1_795_261_077_369_999_999);
+        assert_eq!(text.as_deref(), Some("2026-11-21T11:37:57.369Z"));
         assert_eq!((utc(-1), utc(i64::MAX).is_some()), (None, true));
     }
 

@@ -237,7 +237,7 @@ pub struct Reach {
 
 impl Reach {
     /// Reads the affinity of all threads of the service among `sources`; absent where none can be read.
-    pub fn of(sources: &[CpuSource]) -> Option<Self> {
+    pub fn read_affinity(sources: &[CpuSource]) -> Option<Self> {
         let service = sources
             .iter()
             .filter(|source| source.owner == Owner::Service);
@@ -673,7 +673,7 @@ mod tests {
         // The new process pins itself before it becomes another program.
         let settled = (0..100).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
-            Reach::of(&[CpuSource::own(Owner::Client), service.clone()])
+            Reach::read_affinity(&[CpuSource::own(Owner::Client), service.clone()])
                 == Some(Reach {
                     service: 1,
                     shared: 1,
@@ -682,8 +682,8 @@ mod tests {
         pinned.kill().unwrap();
         pinned.wait().unwrap();
         assert!(settled);
-        assert_eq!(Reach::of(&[CpuSource::own(Owner::Client)]), None);
-        let ours = Reach::of(&[CpuSource::own(Owner::Service)]).unwrap();
+        assert_eq!(Reach::read_affinity(&[CpuSource::own(Owner::Client)]), None);
+        let ours = Reach::read_affinity(&[CpuSource::own(Owner::Service)]).unwrap();
         assert_eq!((ours.service, ours.shared), (all.len(), all.len()));
     }
 

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_apart_from_other_failures() {
+    fn a_full_disk_is_distinguished_from_other_failures() {
         let full =
             Error::file("append to", Path::new("/x"))(io::Error::from_raw_os_error(libc::ENOSPC));
         assert!(matches!(full, Error::NoSpace { .. }), "{full}");

@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_from_what_is_behind_a_file() {
+    fn what_is_missing_is_distinguished_from_what_is_behind_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
         replace(&file, b"x").unwrap();

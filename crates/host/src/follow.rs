@@ -101,7 +101,7 @@ impl Followed {
         if let Some(next) = self.rest(piece)? {
             return Ok(next);
         }
-        if !self.look()? {
+        if !self.check_file()? {
             return Ok(Next::Nothing);
         }
         // Another one is written to by now: what came to the old one since.
@@ -123,13 +123,13 @@ impl Followed {
             .map_err(Error::file("wait for a change of", &self.path))?;
         if woken == Woken::Changed {
             // What changed does not matter: everything is checked anyway.
-            let mut told = [0_u8; 4096];
+            let mut events = [0_u8; 4096];
             // SAFETY: the buffer outlives the call, and the length is its own.
             while unsafe {
                 libc::read(
                     self.changes.as_raw_fd(),
-                    told.as_mut_ptr().cast(),
-                    told.len(),
+                    events.as_mut_ptr().cast(),
+                    events.len(),
                 )
             } > 0
             {}
@@ -162,11 +162,11 @@ impl Followed {
     }
 
     /// Checks whether another file has the name. True when it is the first one, or there is something in it.
-    fn look(&mut self) -> Result<bool> {
+    fn check_file(&mut self) -> Result<bool> {
         let path = (self.current)(&self.path);
         let mut there = fs::metadata(&path);
         if there.is_err() {
-            // A link may lead elsewhere now. It may have come between the two looks.
+            // A link may lead elsewhere now. It may have come between the two checks.
             self.watch_folders(&path)?;
             there = fs::metadata(&path);
         }
@@ -415,9 +415,9 @@ mod tests {
         fn is_woken(&self) -> bool {
             let changes = self.followed.changes.as_fd();
             let woken = wait::readable(changes, Duration::ZERO).unwrap();
-            let mut told = [0_u8; 4096];
+            let mut events = [0_u8; 4096];
             // SAFETY: the buffer outlives the call, and the length is its own.
-            unsafe { libc::read(changes.as_raw_fd(), told.as_mut_ptr().cast(), 4096) };
+            unsafe { libc::read(changes.as_raw_fd(), events.as_mut_ptr().cast(), 4096) };
             woken
         }
     }
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_was_not_told_of_a_rotation_goes_on_in_the_old_file() {
+    fn a_writer_that_does_not_notice_a_rotation_goes_on_in_the_old_file() {
         let mut lab = Lab::new();
         lab.append("log", "one\n");
         lab.read();

@@ -31,7 +31,7 @@ use crate::{process, wait};
 const OPENS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two attempts to connect.
 const TRY_EVERY: Duration = Duration::from_millis(10);
-/// Between two looks at a JVM that is waited for: whether it was stopped, and whether the wait was.
+/// Between two checks of a JVM that is waited for: whether it was stopped, and whether the wait was.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long a process may take to end once its sockets are closed: the kernel frees its memory meanwhile.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);

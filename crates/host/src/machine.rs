@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_without_a_name_are_told_by_vendor_and_part() {
+    fn processors_without_a_name_are_reported_by_vendor_and_part() {
         assert_eq!(
             cpu_model("processor\t: 0\nmodel name\t: Foo 9000\n"),
             "Foo 9000"

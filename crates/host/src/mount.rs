@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_line_tells_the_options_of_the_mount_and_those_of_its_file_system_apart() {
         let mounts = Mounted::all(LINES);
-        let told: Vec<_> = mounts
+        let found: Vec<_> = mounts
             .iter()
             .map(|mount| {
                 (
@@ -197,7 +197,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 (25, "/", "ext4", "noatime", "discard"),
                 (26, "/dev", "devtmpfs", "strictatime", "nodiscard"),

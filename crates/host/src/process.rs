@@ -357,7 +357,9 @@ impl Service {
         self.output.wait_closed(GRACE);
         Error::Died {
             program: self.program.clone(),
-            how: self.ended.map_or_else(|| exit_of(self.pid()), told),
+            how: self
+                .ended
+                .map_or_else(|| exit_of(self.pid()), describe_exit),
             stderr: self.last_words(),
         }
     }
@@ -438,10 +440,10 @@ impl Service {
     /// processes that left its group.
     fn listening(&self) -> io::Result<Vec<listening::Listening>> {
         if self.namespace.is_some() {
-            return listening::of(|_| true);
+            return listening::find(|_| true);
         }
         let members = family(self.pid())?;
-        listening::of(|pid| members.contains(&pid))
+        listening::find(|pid| members.contains(&pid))
     }
 
     /// Runs a probe in the service's network namespace, on its own thread.
@@ -772,10 +774,10 @@ fn exit_of(pid: u32) -> String {
             _ => info.si_status(),
         }
     };
-    told(ExitStatus::from_raw(status))
+    describe_exit(ExitStatus::from_raw(status))
 }
 
-fn told(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("with exit status {code}"),
         (None, Some(libc::SIGKILL)) => {

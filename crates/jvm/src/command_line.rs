@@ -21,7 +21,7 @@ pub enum Origin {
     /// In `_JAVA_OPTIONS`, which the JVM reads after its command line.
     LateOptions,
     /// The arguments as the JVM publishes them in its performance data, argument files and variables included.
-    Told,
+    PerfData,
     /// In the header of a GC log: JDK 8 also prints values there that it chose itself.
     Log,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for Origin {
             Self::ToolOptions => "JAVA_TOOL_OPTIONS",
             Self::LauncherOptions => "JDK_JAVA_OPTIONS",
             Self::LateOptions => "_JAVA_OPTIONS",
-            Self::Told => "performance data of the JVM",
+            Self::PerfData => "performance data of the JVM",
             Self::Log => "header of the GC log",
         })
     }
@@ -311,7 +311,7 @@ impl CommandLine {
 
     /// Reads arguments that stand behind each other with a space between and no quotes, as the JVM tells its own in its
     /// performance data and its logs: each begins with a dash and a letter, and what does not belongs to the one before.
-    pub fn of_told(text: &str, origin: Origin) -> Self {
+    pub fn parse_printed(text: &str, origin: Origin) -> Self {
         let begins = |word: &str| {
             let name = word.strip_prefix('-').unwrap_or_default();
             name.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic())
@@ -597,9 +597,9 @@ mod tests {
 
     #[test]
     fn what_a_jvm_tells_of_itself_has_no_quotes() {
-        let line = CommandLine::of_told(
+        let line = CommandLine::parse_printed(
             "-Xmx1g -XX:OnError=kill -9 %p -Dname=a b -XX:+UseG1GC",
-            Origin::Told,
+            Origin::PerfData,
         );
         let written: Vec<_> = line.options.iter().map(|given| &*given.written).collect();
         // No option begins with a figure.

@@ -134,11 +134,11 @@ pub fn lifetime(given: &Given) -> String {
         }
     }
     if defaults.len() > 1 {
-        let told: Vec<String> = defaults
+        let each: Vec<String> = defaults
             .iter()
             .map(|(default, releases)| format!("{default} in {}", listed(releases)))
             .collect();
-        let _ = write!(text, "; default {}", told.join(", "));
+        let _ = write!(text, "; default {}", each.join(", "));
     }
     text
 }
@@ -188,43 +188,43 @@ mod tests {
     use super::*;
     use crate::command_line::Origin;
 
-    fn told(option: &str) -> String {
+    fn lifetime_of(option: &str) -> String {
         lifetime(&Given::new(option, Origin::Line))
     }
 
     #[test]
-    fn an_option_is_told_from_its_coming_to_its_going() {
+    fn an_option_is_described_from_its_coming_to_its_going() {
         assert_eq!(
-            told("-XX:+UseConcMarkSweepGC"),
+            lifetime_of("-XX:+UseConcMarkSweepGC"),
             "in JDK 7 to 11; deprecated since JDK 9; not in 17 to 25"
         );
         assert_eq!(
-            told("-XX:MaxPermSize=64m"),
+            lifetime_of("-XX:MaxPermSize=64m"),
             "in JDK 7; ignored since JDK 8; not in 17 to 25"
         );
-        let biased = told("-XX:+UseBiasedLocking");
+        let biased = lifetime_of("-XX:+UseBiasedLocking");
         assert!(biased.contains("deprecated since JDK 15"), "{biased}");
         assert!(biased.contains("default true in"), "{biased}");
-        let z = told("-XX:+UseZGC");
+        let z = lifetime_of("-XX:+UseZGC");
         assert!(
             z.contains("experimental in 11") && z.contains("not in 7, 8"),
             "{z}"
         );
         assert!(
-            told("-Xmx4g").starts_with("in JDK 7 to 25"),
+            lifetime_of("-Xmx4g").starts_with("in JDK 7 to 25"),
             "{}",
-            told("-Xmx4g")
+            lifetime_of("-Xmx4g")
         );
-        assert_eq!(told("-XX:+NoSuchFlag"), "");
-        assert_eq!(told("-Dfoo=bar"), "");
+        assert_eq!(lifetime_of("-XX:+NoSuchFlag"), "");
+        assert_eq!(lifetime_of("-Dfoo=bar"), "");
     }
 
     #[test]
-    fn a_changed_default_is_told() {
-        let told = told("-XX:+CMSClassUnloadingEnabled");
+    fn a_changed_default_is_reported() {
+        let text = lifetime_of("-XX:+CMSClassUnloadingEnabled");
         assert!(
-            told.ends_with("default false in 7, true in 8, 11"),
-            "{told}"
+            text.ends_with("default false in 7, true in 8, 11"),
+            "{text}"
         );
     }
 

@@ -41,7 +41,7 @@ impl Release {
     /// The table that this release is judged by: its own, or that of the nearest older release that has one.
     pub fn table(self) -> &'static Table {
         let nearest = KNOWN.iter().rev().find(|known| **known <= self);
-        Table::of(*nearest.unwrap_or(&KNOWN[0]))
+        Table::for_release(*nearest.unwrap_or(&KNOWN[0]))
     }
 
     /// The flag as this release takes it; between two tables by the dates that are known.

@@ -158,7 +158,7 @@ static TABLES: [LazyLock<Table>; KNOWN.len()] = [
 
 impl Table {
     /// The table of a known release; that of the newest for any other.
-    pub(crate) fn of(release: Release) -> &'static Self {
+    pub(crate) fn for_release(release: Release) -> &'static Self {
         let index = KNOWN.iter().position(|known| *known == release);
         &TABLES[index.unwrap_or(KNOWN.len() - 1)]
     }
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn every_line_is_read_and_every_table_is_sorted_without_twins() {
         for (release, text) in KNOWN.iter().zip(TEXTS) {
-            let table = Table::of(*release);
+            let table = Table::for_release(*release);
             let lines = text.lines().filter(|line| !line.starts_with('#'));
             assert_eq!(table.flags.len(), lines.count(), "{release}");
             let sorted = table.flags.is_sorted_by(|a, b| a.name < b.name);

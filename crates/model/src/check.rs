@@ -421,7 +421,7 @@ pub enum Standing {
 impl Standing {
     /// The result for these findings and resources. In a document without resources, such as one for a file, only the
     /// findings count.
-    pub fn of(findings: &[Finding], resources: &[Resource]) -> Self {
+    pub fn from_findings(findings: &[Finding], resources: &[Resource]) -> Self {
         let has = |level| {
             let mut cells = resources.iter().flat_map(Resource::cells);
             cells.any(|(_, cell)| cell.level == level)

@@ -93,7 +93,8 @@ pub struct Dump {
     /// Its format.
     pub form: Form,
     /// It contains the owners of `ReentrantLock` and similar locks (`jstack -l`, `jcmd PID Thread.print -l`).
-    pub synchronizers_told: bool,
+    #[serde(rename = "synchronizers_told")]
+    pub has_synchronizers: bool,
     /// Threads, including those of the JVM itself.
     pub threads: u64,
     /// Threads by state, `RUNNABLE` and so on; those without one are of the JVM itself, or the format lacks it.

@@ -96,7 +96,8 @@ pub struct Asked {
     /// The finding.
     pub sentence: String,
     /// Capture in the run folder that the finding is based on: `look-00.rungwise`; judge it again with `rungwise check`.
-    pub look: String,
+    #[serde(rename = "look")]
+    pub capture: String,
     /// State of the finding with the change; absent if no capture was taken with it.
     pub became: Option<Became>,
     /// New findings with the change, most severe first: rule and sentence.

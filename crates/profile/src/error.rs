@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn told(errno: i32) -> String {
+    fn message(errno: i32) -> String {
         let host = Recorded::new("this host", 1).file("/proc/sys/kernel/perf_event_paranoid", "4");
         let source = io::Error::from_raw_os_error(errno);
         Error::of_perf(&host, "sample kernel stacks", source).to_string()
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_sysctl_its_value_and_the_remedy() {
         for errno in [libc::EACCES, libc::EPERM] {
-            let text = told(errno);
+            let text = message(errno);
             assert!(
                 text.starts_with("cannot sample kernel stacks: not permitted"),
                 "{text}"
@@ -149,19 +149,21 @@ mod tests {
 
     #[test]
     fn a_kernel_without_perf_is_not_a_matter_of_permission() {
-        assert!(told(libc::ENOSYS).contains("CONFIG_PERF_EVENTS"));
-        assert!(told(libc::EIO).ends_with("(os error 5)"));
+        assert!(message(libc::ENOSYS).contains("CONFIG_PERF_EVENTS"));
+        assert!(message(libc::EIO).ends_with("(os error 5)"));
     }
 
     #[test]
     fn an_event_that_is_not_offered_here_has_a_remedy() {
         for errno in [libc::ENOENT, libc::EOPNOTSUPP] {
-            let text = told(errno);
+            let text = message(errno);
             // The remedy is what stands behind the last semicolon.
             let (_, remedy) = text.rsplit_once("; ").unwrap();
             assert!(remedy.starts_with("this kernel, or a sandbox"), "{text}");
         }
-        assert!(told(libc::EMFILE).contains("Too many open files (os error 24); raise the limit"));
+        assert!(
+            message(libc::EMFILE).contains("Too many open files (os error 24); raise the limit")
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) enum Mode {
 
 impl Mode {
     /// Of the `misc` field of a record.
-    pub(crate) fn of(misc: u16) -> Self {
+    pub(crate) fn from_misc(misc: u16) -> Self {
         match misc & 7 {
             2 => Self::User,
             4 | 5 => Self::Guest,
@@ -155,7 +155,7 @@ ffffffff81000500 T handle_softirqs
     }
 
     fn named(fold: Fold) -> Folded {
-        let mut names = Names::of(fold.addresses());
+        let mut names = Names::for_addresses(fold.addresses());
         names.read(KALLSYMS.as_bytes()).unwrap();
         fold.named(&names)
     }
@@ -197,10 +197,10 @@ ffffffff81000500 T handle_softirqs
     #[test]
     fn a_sample_without_kernel_functions_says_where_it_was() {
         let mut fold = Fold::default();
-        fold.add("java", Mode::of(2), &[], 1);
-        fold.add("qemu", Mode::of(0x8000 | 5), &[], 1);
-        fold.add("echo", Mode::of(1), &[KERNEL], 1);
-        fold.add("echo", Mode::of(1), &[0x10], 1);
+        fold.add("java", Mode::from_misc(2), &[], 1);
+        fold.add("qemu", Mode::from_misc(0x8000 | 5), &[], 1);
+        fold.add("echo", Mode::from_misc(1), &[KERNEL], 1);
+        fold.add("echo", Mode::from_misc(1), &[0x10], 1);
         let folded = named(fold);
         let stacks: Vec<&str> = folded.stacks.keys().map(String::as_str).collect();
         assert_eq!(stacks, ["echo;[unknown]", "java;[user]", "qemu;[guest]"]);

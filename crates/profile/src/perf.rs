@@ -133,7 +133,7 @@ impl Ring {
         let mut lost = 0;
         while let Some(record) = self.sampler.next_record() {
             if record.ty() == SAMPLE {
-                let mode = Mode::of(record.misc());
+                let mode = Mode::from_misc(record.misc());
                 match sample(&record.to_contiguous(), self.fields, mode, &mut self.chain) {
                     Some(sample) => see(Seen::Sample(sample)),
                     None => lost += 1,

@@ -47,7 +47,7 @@ pub(crate) fn names(addresses: impl IntoIterator<Item = u64>) -> Result<Names> {
 }
 
 fn listed(addresses: BTreeSet<u64>) -> Result<Names> {
-    let mut names = Names::of(addresses);
+    let mut names = Names::for_addresses(addresses);
     let file = files::open(PATH.as_ref()).map_err(unreadable)?;
     names
         .read(BufReader::with_capacity(PAGE, file))
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_are_told_with_the_switch_that_hides_them() {
+    fn hidden_addresses_are_reported_with_the_switch_that_hides_them() {
         let host = Recorded::new("this host", 1).file("/proc/sys/kernel/kptr_restrict", "2");
         let text = judge(&host, b"0000000000000000 T _text\n")
             .unwrap_err()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_symbols_and_a_missing_file_are_told_apart() {
+    fn a_kernel_without_symbols_and_a_missing_file_are_distinguished() {
         let host = Recorded::new("this host", 1);
         assert!(matches!(judge(&host, b""), Err(Error::Missing { .. })));
         let missing = files::open("/proc/none".as_ref()).map_err(unreadable);

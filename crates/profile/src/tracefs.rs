@@ -20,10 +20,10 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 const ROOT: &str = "/sys/kernel/tracing";
 
 /// The format of an event, or why there is none and, after a semicolon, the remedy.
-pub(crate) type Told = Result<Format, String>;
+pub(crate) type FormatOrReason = Result<Format, String>;
 
 /// Formats of these events (`skb:kfree_skb`).
-pub(crate) fn formats(events: &'static [&'static str]) -> BTreeMap<&'static str, Told> {
+pub(crate) fn formats(events: &'static [&'static str]) -> BTreeMap<&'static str, FormatOrReason> {
     if !matches!(Live.list(format!("{ROOT}/events").as_ref()), Err(error) if error.kind() == io::ErrorKind::NotFound)
     {
         return read_all(&Live, events);
@@ -65,14 +65,14 @@ fn mount_for_this_thread() -> io::Result<()> {
     Ok(mount("rungwise", ROOT, "tracefs", flags, None)?)
 }
 
-fn read_all(host: &dyn Host, events: &[&'static str]) -> BTreeMap<&'static str, Told> {
+fn read_all(host: &dyn Host, events: &[&'static str]) -> BTreeMap<&'static str, FormatOrReason> {
     events
         .iter()
         .map(|event| (*event, read(host, event)))
         .collect()
 }
 
-fn read(host: &dyn Host, event: &str) -> Told {
+fn read(host: &dyn Host, event: &str) -> FormatOrReason {
     let path = format!("{ROOT}/events/{}/format", event.replace(':', "/"));
     match host.text(path.as_ref()) {
         Ok(text) => Format::parse(&text).ok_or_else(|| format!("{path} contains no event format")),
@@ -91,23 +91,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_that_this_kernel_lacks_is_told_from_one_that_cannot_be_read() {
+    fn an_event_that_this_kernel_lacks_is_distinguished_from_one_that_cannot_be_read() {
         let host = Recorded::new("this host", 1)
             .file(
                 "/sys/kernel/tracing/events/a/good/format",
                 "name: good\nID: 7\n",
             )
             .file("/sys/kernel/tracing/events/a/odd/format", "name: odd");
-        let told = read_all(&host, &["a:good", "a:odd", "a:none"]);
-        assert_eq!(told["a:good"].as_ref().unwrap().id, 7);
+        let found = read_all(&host, &["a:good", "a:odd", "a:none"]);
+        assert_eq!(found["a:good"].as_ref().unwrap().id, 7);
         assert!(
-            told["a:odd"]
+            found["a:odd"]
                 .as_ref()
                 .unwrap_err()
                 .contains("no event format")
         );
         assert_eq!(
-            told["a:none"].as_ref().unwrap_err(),
+            found["a:none"].as_ref().unwrap_err(),
             "this kernel has no event a:none"
         );
     }

@@ -7,9 +7,9 @@ use crate::block::{Block, Cell, Column, Mark, Table, Tone, Verdict};
 use crate::numbers::{self, ABSENT};
 use crate::tune::moment;
 
-/// A span is told in minutes and hours from here on, seconds.
+/// A span is given in minutes and hours from here on, seconds.
 const LONG: f64 = 120.0;
-/// Of what the model makes that much more or less of than the log, no figure is told first. A guess: half as much again is
+/// Of what the model makes that much more or less of than the log, no figure is put first. A guess: half as much again is
 /// what a change of a size should at least do to be worth a test.
 const MISSES: f64 = 1.5;
 
@@ -114,13 +114,13 @@ fn off(own: &Figure) -> Option<f64> {
 /// What would be, beside what the same model makes of the log: what it is wrong by is in both. Where it is too wrong that is
 /// said instead.
 fn asked(now: &[Figure], what_if: &WhatIf) -> Vec<String> {
-    let told = [
+    let quantities = [
         (Quantity::YoungIntervalS, "a young collection every"),
         (Quantity::PromotionBytesPerS, "promoted"),
         (Quantity::OldIntervalS, "an old collection every"),
     ];
     let (mut sentences, mut missed) = (Vec::new(), Vec::new());
-    for (quantity, words) in told {
+    for (quantity, words) in quantities {
         let Some(then) = estimate(&what_if.figures, quantity) else {
             continue;
         };
@@ -256,7 +256,7 @@ fn kind(kind: &str) -> &'static str {
     }
 }
 
-/// What each figure rests on, or why it is not told: those that say so.
+/// What each figure rests on, or why it is unknown: those that say so.
 fn reasons(figures: &[Figure]) -> Option<Block> {
     list(
         figures

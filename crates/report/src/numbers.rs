@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_unit_of_bytes_is_not_told_in_the_smaller_one() {
+    fn a_whole_unit_of_bytes_is_not_reported_in_the_smaller_one() {
         assert_eq!(plain(&bytes(1 << 30)), "1.00 GiB");
         assert_eq!(plain(&bytes((1 << 30) - 1)), "1.00 GiB");
         assert_eq!(plain(&bytes(1000 << 20)), "1 000 MiB");

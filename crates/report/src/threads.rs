@@ -17,7 +17,7 @@ use crate::tune::moment;
 /// Names of waiters that are listed.
 const NAMED: usize = 4;
 
-/// How the threads of a dump are told apart, in the order of the bars.
+/// How the threads of a dump are divided, in the order of the bars.
 const PARTS: [(&str, char); 4] = [
     ("waiting for a lock", '█'),
     ("running", '▓'),

@@ -180,7 +180,7 @@ pub fn parse(table: &str) -> Vec<Measured> {
 }
 
 /// What was measured of a rule.
-pub fn of(rule: &str) -> Vec<Measured> {
+pub fn measurements(rule: &str) -> Vec<Measured> {
     // A report asks for every rule: only its own rows are parsed.
     let own = |row: &&str| {
         row.strip_prefix(rule)

@@ -32,7 +32,7 @@ impl Rule {
         if let Some(means) = residual::means_of(self.id) {
             gauges(&mut page, means);
         }
-        page += &measured::section(&measured::of(self.id));
+        page += &measured::section(&measured::measurements(self.id));
         page
     }
 }

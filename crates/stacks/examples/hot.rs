@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let share = 100.0 * hot.own as f64 / total.max(1) as f64;
         println!("{share:>5.1} %  {}", hot.frame);
     }
-    let cut = Cut::of(&profile.stacks, 1_000_000);
+    let cut = Cut::to_size(&profile.stacks, 1_000_000);
     println!(
         "a page of 1 MB has {} frames of at least {}; {} smaller ones are cut",
         cut.nodes.len(),

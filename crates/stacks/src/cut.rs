@@ -61,7 +61,7 @@ impl Cut {
     }
 
     /// Cuts stacks so that a page has about so many bytes of them.
-    pub fn of(stacks: &Stacks, most_bytes: usize) -> Self {
+    pub fn to_size(stacks: &Stacks, most_bytes: usize) -> Self {
         let names = group_names(stacks);
         let (groups, group_of) = groups(stacks, &names);
         let (_, total) = stacks.weights();
@@ -267,10 +267,10 @@ mod tests {
             "f 3",
             "[t tid=1];a;e 4",
         ]);
-        let whole = Cut::of(&stacks, usize::MAX);
+        let whole = Cut::to_size(&stacks, usize::MAX);
         assert_eq!((whole.left_out, whole.nodes.len()), (0, 6));
         assert_eq!(whole.groups, ["t", ""]);
-        let cut = Cut::of(&stacks, 130);
+        let cut = Cut::to_size(&stacks, 130);
         assert_eq!(
             lines(&cut),
             [
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn groups_keep_the_order_that_is_asked_for() {
         let stacks = of(&["[after tid=0];a 9", "[before tid=0];a;b 4"]);
-        let cut = Cut::of(&stacks, usize::MAX);
+        let cut = Cut::to_size(&stacks, usize::MAX);
         assert_eq!(cut.groups, ["after", "before"]);
         let cut = cut.with_groups(&["before", "after"]);
         assert_eq!(lines(&cut), ["a 1:9", "  b 0:4"]);
@@ -305,7 +305,7 @@ mod tests {
                 let line = format!("[t{thread} tid=1];{} {weight}", names.join(";"));
                 prop_assert!(add(&line, &mut tree));
             }
-            let cut = Cut::of(&tree, most);
+            let cut = Cut::to_size(&tree, most);
             prop_assert_eq!(sum(&cut), tree.total());
             let kept = tree.nodes().len() - 1 - cut.left_out;
             prop_assert!(kept * 2 * NODE <= most);

@@ -53,7 +53,7 @@ pub enum Expected {
     },
     /// Nothing was found.
     Clear,
-    /// It could not be told.
+    /// It could not be read.
     Undecided {
         /// The key that is missing.
         missing: String,

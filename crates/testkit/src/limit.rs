@@ -17,7 +17,7 @@ pub struct TimeLimit {
 impl TimeLimit {
     /// Starts to count now.
     #[must_use]
-    pub fn of(child: &Child, limit: Duration) -> Self {
+    pub fn start(child: &Child, limit: Duration) -> Self {
         let pid = Pid::from_child(child);
         let (lifted, wait) = channel::<()>();
         std::thread::spawn(move || {

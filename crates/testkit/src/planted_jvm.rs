@@ -101,7 +101,7 @@ impl PlantedJvm {
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", java.display()));
-        let limit = Some(TimeLimit::of(&child, LIMIT));
+        let limit = Some(TimeLimit::start(&child, LIMIT));
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
         let mut port = None;
         while port.is_none() {

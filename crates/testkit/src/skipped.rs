@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_is_told_in_one_line() {
+    fn each_place_is_described_in_one_line() {
         let (mut shown, mut listed) = (Vec::new(), b"SKIPPED the first\n".to_vec());
         say(
             "the second: no java-8",

@@ -108,7 +108,7 @@ pub(crate) fn is_of_jvm(thread: &Thread) -> bool {
 }
 
 /// What the thread does. `held` tells whether some thread holds an object as an ownable synchronizer.
-pub(crate) fn of(thread: &Thread, held: impl Fn(&Lock) -> bool) -> Activity {
+pub(crate) fn classify(thread: &Thread, held: impl Fn(&Lock) -> bool) -> Activity {
     if thread.frames.is_empty() || thread.carries.is_some() || is_of_jvm(thread) {
         return Activity::Jvm;
     }
@@ -159,7 +159,7 @@ pub(crate) fn of(thread: &Thread, held: impl Fn(&Lock) -> bool) -> Activity {
 }
 
 /// The dump tells what threads wait for: all that HotSpot prints, and files from JDK 25 on.
-pub(crate) fn is_told(dump: &Dump) -> bool {
+pub(crate) fn has_states(dump: &Dump) -> bool {
     dump.threads.iter().any(|thread| thread.state.is_some())
 }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_told_apart_by_what_they_wait_for() {
+    fn threads_are_distinguished_by_what_they_wait_for() {
         let park = "jdk.internal.misc.Unsafe.park(Native Method)";
         let take = "java.util.concurrent.LinkedBlockingQueue.take(L.java:1)";
         let sync = "java.util.concurrent.locks.ReentrantLock$NonfairSync";
@@ -234,16 +234,16 @@ mod tests {
             ),
             (thread(State::Runnable, &[], None), Activity::Jvm),
         ] {
-            assert_eq!(of(&thread, |_| false), expected, "{thread:?}");
+            assert_eq!(classify(&thread, |_| false), expected, "{thread:?}");
         }
     }
 
     #[test]
     fn a_synchronizer_of_ones_own_is_a_lock_where_some_thread_holds_it() {
         let parked = thread(State::Waiting, &["U.park"], Some((How::Park, "my.Sync")));
-        assert_eq!(of(&parked, |_| false), Activity::Waiting);
+        assert_eq!(classify(&parked, |_| false), Activity::Waiting);
         assert_eq!(
-            of(&parked, |lock| &*lock.class == "my.Sync"),
+            classify(&parked, |lock| &*lock.class == "my.Sync"),
             Activity::LockWaiting
         );
     }

@@ -37,7 +37,7 @@ pub(crate) fn dump(text: &[u8]) -> Option<Dump> {
     (!threads.is_empty()).then(|| Dump {
         line: 1,
         form: Form::Beans,
-        synchronizers_told: list
+        has_synchronizers: list
             .iter()
             .any(|one| one.get("lockedSynchronizers").is_some()),
         threads,
@@ -63,13 +63,13 @@ fn lines(text: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-fn thread(told: &Value, line: u64) -> Thread {
-    let words = |name: &str| told.get(name).and_then(Value::as_str);
-    let frames = told.get("stackTrace").and_then(Value::as_array);
+fn thread(object: &Value, line: u64) -> Thread {
+    let words = |name: &str| object.get(name).and_then(Value::as_str);
+    let frames = object.get("stackTrace").and_then(Value::as_array);
     let frames: Vec<Arc<str>> = frames.into_iter().flatten().filter_map(frame).collect();
-    let state = words("threadState").and_then(State::of);
+    let state = words("threadState").and_then(State::from_name);
     let held = |name: &str, is_synchronizer: bool| -> Vec<Hold> {
-        let list = told.get(name).and_then(Value::as_array);
+        let list = object.get(name).and_then(Value::as_array);
         let locks = list.into_iter().flatten().filter_map(lock);
         locks
             .map(|lock| Hold {
@@ -82,7 +82,7 @@ fn thread(told: &Value, line: u64) -> Thread {
     };
     let mut holds = held("lockedMonitors", false);
     holds.extend(held("lockedSynchronizers", true));
-    let wanted = told.get("lockInfo").and_then(lock);
+    let wanted = object.get("lockInfo").and_then(lock);
     let is_parked = frames
         .first()
         .is_some_and(|top| top.contains("Unsafe.park"));
@@ -93,14 +93,14 @@ fn thread(told: &Value, line: u64) -> Thread {
     };
     Thread {
         name: words("threadName").unwrap_or_default().into(),
-        id: told.get("threadId").and_then(Value::as_u64),
+        id: object.get("threadId").and_then(Value::as_u64),
         state,
         line,
         wait: wanted.map(|lock| Wait {
             how,
             text: format!("lockInfo: {}", lock.id),
             lock: Some(lock),
-            owner: told
+            owner: object
                 .get("lockOwnerId")
                 .and_then(Value::as_i64)
                 .and_then(|id| u64::try_from(id).ok()),
@@ -113,12 +113,12 @@ fn thread(told: &Value, line: u64) -> Thread {
 }
 
 /// A `StackTraceElement` as it prints itself.
-fn frame(told: &Value) -> Option<Arc<str>> {
-    let words = |name: &str| told.get(name).and_then(Value::as_str);
+fn frame(object: &Value) -> Option<Arc<str>> {
+    let words = |name: &str| object.get(name).and_then(Value::as_str);
     let (class, method) = (words("className")?, words("methodName")?);
-    let line = told.get("lineNumber").and_then(Value::as_i64);
+    let line = object.get("lineNumber").and_then(Value::as_i64);
     let is_native =
-        told.get("nativeMethod").and_then(Value::as_bool) == Some(true) || line == Some(-2);
+        object.get("nativeMethod").and_then(Value::as_bool) == Some(true) || line == Some(-2);
     let place = match (words("fileName"), line) {
         _ if is_native => "Native Method".to_owned(),
         (Some(file), Some(line)) if line >= 0 => format!("{file}:{line}"),
@@ -128,9 +128,9 @@ fn frame(told: &Value) -> Option<Arc<str>> {
     Some(format!("{class}.{method}({place})").into())
 }
 
-fn lock(told: &Value) -> Option<Lock> {
-    let class = told.get("className")?.as_str()?;
-    let hash = told.get("identityHashCode")?.as_i64()?;
+fn lock(object: &Value) -> Option<Lock> {
+    let class = object.get("className")?.as_str()?;
+    let hash = object.get("identityHashCode")?.as_i64()?;
     Some(Lock {
         id: format!("{class}@{hash:x}").into(),
         class: class.into(),
@@ -152,7 +152,7 @@ mod tests {
     fn what_actuator_writes_is_read() {
         assert!(looks_like(TEXT.as_bytes()));
         let dump = dump(TEXT.as_bytes()).unwrap();
-        assert!(dump.synchronizers_told);
+        assert!(dump.has_synchronizers);
         let one = &dump.threads[0];
         assert_eq!(
             (&*one.name, one.line, &*one.frames[0]),

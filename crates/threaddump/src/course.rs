@@ -10,7 +10,7 @@ use crate::dump::{Dump, Thread};
 use crate::frame;
 use crate::graph::Graph;
 
-/// Stuck threads that are told.
+/// Stuck threads that are listed.
 const MOST: usize = 100;
 /// Dumps whose JVM is unknown by an address are compared with so many JVMs and forms, the newest: files hold a few, and what is
 /// made to be slow may hold thousands.

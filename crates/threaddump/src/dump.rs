@@ -21,7 +21,7 @@ pub struct Dump {
     /// Version of the JVM, as printed.
     pub version: Option<String>,
     /// Some thread has the list of its ownable synchronizers, even if it is empty.
-    pub synchronizers_told: bool,
+    pub has_synchronizers: bool,
     /// In the order of the dump.
     pub threads: Vec<Thread>,
     /// Deadlocks that the JVM itself reports.
@@ -133,7 +133,7 @@ impl State {
     }
 
     /// The state of this name.
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let entry = STATES.iter().find(|(_, known)| *known == name);
         entry.map(|(state, _)| *state)
     }

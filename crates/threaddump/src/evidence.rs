@@ -94,8 +94,8 @@ impl OfJvm<'_> {
         let ownerless_at = origin();
         self.number(&keys::THREADS_DUMPS, dumps, count);
         self.number(&keys::THREADS_OWNERLESS, ownerless as f64, ownerless_at);
-        let told: Vec<&&Dump> = self.dumps.iter().filter(|dump| is_told(dump)).collect();
-        if told.is_empty() {
+        let with_states: Vec<&&Dump> = self.dumps.iter().filter(|dump| has_states(dump)).collect();
+        if with_states.is_empty() {
             let why = Absence::because("the dump has no states and no locks")
                 .remedy("run jcmd PID Thread.print -l three times, a few seconds apart");
             for key in [
@@ -107,15 +107,15 @@ impl OfJvm<'_> {
             }
             return;
         }
-        let busy: Vec<f64> = told
+        let busy: Vec<f64> = with_states
             .iter()
             .map(|dump| business(&dump.doing) as f64)
             .collect();
-        let waiting: Vec<String> = told
+        let waiting: Vec<String> = with_states
             .iter()
             .map(|dump| format!("{} of {}", dump.doing.lock_waiting, business(&dump.doing)))
             .collect();
-        let shares: Vec<f64> = told
+        let shares: Vec<f64> = with_states
             .iter()
             .map(|dump| dump.waiting_share.unwrap_or(0.0))
             .collect();
@@ -311,7 +311,7 @@ impl OfJvm<'_> {
     }
 
     fn serializing(&mut self, serializing: usize) {
-        if !self.dumps.iter().any(|dump| is_told(dump)) {
+        if !self.dumps.iter().any(|dump| has_states(dump)) {
             let why = Absence::because("the dump has no states")
                 .remedy("run jcmd PID Thread.print -l three times, a few seconds apart");
             self.absent(&keys::THREADS_RUNNING, why.clone());
@@ -395,7 +395,7 @@ impl OfJvm<'_> {
             evidence.text(
                 &keys::THREADS_DEADLOCK,
                 subject.clone(),
-                told(deadlock),
+                cycle_text(deadlock),
                 origin.clone(),
             );
             evidence.number(
@@ -440,7 +440,7 @@ fn used(hot: &Hot) -> String {
     }
 }
 
-fn is_told(dump: &Dump) -> bool {
+fn has_states(dump: &Dump) -> bool {
     !dump.by_state.is_empty()
 }
 
@@ -466,7 +466,7 @@ fn distinct<'d>(dumps: &[&'d Dump]) -> Vec<(&'d Deadlock, &'d Dump, usize)> {
 }
 
 /// Around the cycle.
-fn told(deadlock: &Deadlock) -> String {
+fn cycle_text(deadlock: &Deadlock) -> String {
     let threads = &deadlock.threads;
     let links: Vec<String> = threads
         .iter()

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_told_without_modules_and_places() {
+    fn methods_are_reported_without_modules_and_places() {
         for (frame, name, last) in [
             (
                 "java.lang.Object.wait(java.base@17/Native Method)",

@@ -57,7 +57,7 @@ impl<'d> Graph<'d> {
         let doing: Vec<Activity> = dump
             .threads
             .iter()
-            .map(|thread| activity::of(thread, held))
+            .map(|thread| activity::classify(thread, held))
             .collect();
         let mut graph = Self {
             dump,
@@ -210,7 +210,7 @@ impl<'d> Graph<'d> {
         cycle
     }
 
-    /// Waiters of locks whose owner is not told and could be, by another form of dump.
+    /// Waiters of locks whose owner is missing and could be there, in another form of dump.
     pub(crate) fn ownerless(&self) -> usize {
         let unknown = |node: &&Node<'_>| node.owner.is_none() && self.owner_is_secret(node);
         let of_nodes: usize = self
@@ -319,7 +319,7 @@ impl<'d> Graph<'d> {
 
     /// Another form of dump would show the owner.
     fn owner_is_secret(&self, node: &Node<'_>) -> bool {
-        node.is_synchronizer && !self.dump.synchronizers_told && !is_stamped(node.lock)
+        node.is_synchronizer && !self.dump.has_synchronizers && !is_stamped(node.lock)
     }
 
     /// Readers hold this lock, or may: who they are is in no dump.

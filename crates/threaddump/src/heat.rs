@@ -178,7 +178,7 @@ fn of_thread(jvm: u64, thread: &Thread, all: &[&Thread], share: Option<f64>) -> 
         let name = method(frame);
         SPIN_ON_PURPOSE.iter().any(|words| name.contains(words))
     });
-    let looks = LOOPS
+    let pattern = LOOPS
         .iter()
         .find(|(what, frames)| is_loop(frames) && !(is_meant && *what == "spin"));
     // Who calls it must be the same line of the same method each time.
@@ -197,7 +197,7 @@ fn of_thread(jvm: u64, thread: &Thread, all: &[&Thread], share: Option<f64>) -> 
         at: app
             .or_else(|| outer.first())
             .map(|frame| frame::short(frame).to_owned()),
-        looks_like: looks
+        looks_like: pattern
             .filter(|(what, _)| same_caller || *what == "spin")
             .map(|(what, _)| (*what).to_owned()),
         frames: frame::top(&thread.frames)

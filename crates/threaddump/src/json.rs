@@ -26,8 +26,8 @@ pub(crate) fn looks_like(beginning: &[u8]) -> bool {
 /// The dump, or nothing where it is another document.
 pub(crate) fn dump(text: &[u8]) -> Option<Dump> {
     let document: Value = serde_json::from_slice(text).ok()?;
-    let told = document.get("threadDump")?;
-    let containers = told.get("threadContainers")?.as_array()?;
+    let root = document.get("threadDump")?;
+    let containers = root.get("threadContainers")?.as_array()?;
     let mut lines = Places::of(text);
     let mut threads = Vec::new();
     for container in containers {
@@ -37,11 +37,11 @@ pub(crate) fn dump(text: &[u8]) -> Option<Dump> {
         }
     }
     mark_virtual(&mut threads);
-    let words = |name: &str| told.get(name)?.as_str().map(str::to_owned);
+    let words = |name: &str| root.get(name)?.as_str().map(str::to_owned);
     Some(Dump {
         line: 1,
         form: Form::Json,
-        pid: told.get("processId").and_then(number),
+        pid: root.get("processId").and_then(number),
         taken: words("time"),
         version: words("runtimeVersion"),
         threads,
@@ -65,10 +65,10 @@ fn mark_virtual(threads: &mut [Thread]) {
     }
 }
 
-fn thread(told: &Value, line: u64) -> Thread {
-    let words = |name: &str| told.get(name).and_then(Value::as_str);
-    let frames = told.get("stack").and_then(Value::as_array);
-    let owned = told.get("monitorsOwned").and_then(Value::as_array);
+fn thread(object: &Value, line: u64) -> Thread {
+    let words = |name: &str| object.get(name).and_then(Value::as_str);
+    let frames = object.get("stack").and_then(Value::as_array);
+    let owned = object.get("monitorsOwned").and_then(Value::as_array);
     let locks = owned
         .into_iter()
         .flatten()
@@ -84,23 +84,23 @@ fn thread(told: &Value, line: u64) -> Thread {
     };
     Thread {
         name: words("name").unwrap_or_default().into(),
-        id: told.get("tid").and_then(number),
-        is_virtual: told.get("virtual").and_then(Value::as_bool) == Some(true),
-        state: words("state").and_then(State::of),
+        id: object.get("tid").and_then(number),
+        is_virtual: object.get("virtual").and_then(Value::as_bool) == Some(true),
+        state: words("state").and_then(State::from_name),
         line,
         frames: frames
             .into_iter()
             .flatten()
             .filter_map(|frame| Some(Arc::from(frame.as_str()?)))
             .collect(),
-        wait: wait(told, line),
+        wait: wait(object, line),
         // An object appears as null where it was locked and is gone.
         holds: locks.filter_map(hold).collect(),
         ..Thread::default()
     }
 }
 
-fn wait(told: &Value, line: u64) -> Option<Wait> {
+fn wait(object: &Value, line: u64) -> Option<Wait> {
     let of = |how, name: &str, id: &str, owner| {
         Some(Wait {
             how,
@@ -111,11 +111,11 @@ fn wait(told: &Value, line: u64) -> Option<Wait> {
         })
     };
     for (how, name) in [(How::Enter, "blockedOn"), (How::Notify, "waitingOn")] {
-        if let Some(id) = told.get(name).and_then(Value::as_str) {
+        if let Some(id) = object.get(name).and_then(Value::as_str) {
             return of(how, name, id, None);
         }
     }
-    let blocker = told.get("parkBlocker")?;
+    let blocker = object.get("parkBlocker")?;
     let owner = ["exclusiveOwnerThread", "exclusiveOwnerThreadId", "owner"]
         .iter()
         .find_map(|name| blocker.get(*name))

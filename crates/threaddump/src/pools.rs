@@ -24,7 +24,7 @@ const WORKS: [&str; 4] = [
 ];
 
 /// The pools, largest first; `before` are earlier dumps of the same JVM and form.
-pub(crate) fn of(graph: &Graph<'_>, before: &[&Graph<'_>]) -> Vec<Pool> {
+pub(crate) fn find(graph: &Graph<'_>, before: &[&Graph<'_>]) -> Vec<Pool> {
     let mut pools: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut rest: Vec<usize> = (0..graph.doing.len())
         .filter(|at| graph.doing[*at] != Activity::Jvm)

@@ -13,7 +13,7 @@ use crate::frame::{self, method};
 use crate::graph::Graph;
 use crate::times::add;
 
-/// Parts of a package's name by which unnamed code is told apart.
+/// Parts of a package's name by which unnamed code is divided.
 const PARTS: usize = 3;
 /// Stages of one JVM; further ones are left out.
 const MOST: usize = 100;

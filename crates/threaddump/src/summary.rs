@@ -76,15 +76,15 @@ pub fn summary_by(dumps: Vec<Dump>, names: &Stages) -> Summary {
     };
     // Earlier dumps of the same JVM and form, oldest first.
     let mut earlier: HashMap<(u64, bool), Vec<&Graph<'_>>> = HashMap::new();
-    let told: Vec<threads::Dump> = graphs
+    let summaries: Vec<threads::Dump> = graphs
         .iter()
         .zip(&jvms)
         .enumerate()
         .map(|(at, (graph, jvm))| {
             let before = earlier.entry((*jvm, is_print(graph))).or_default();
-            let told = dump(graph, before, at as u64 + 1, *jvm);
+            let summary = dump(graph, before, at as u64 + 1, *jvm);
             before.push(graph);
-            told
+            summary
         })
         .collect();
     let (mut stuck, mut waits, mut hot) = (Vec::new(), Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ pub fn summary_by(dumps: Vec<Dump>, names: &Stages) -> Summary {
         full_pools,
         unseen,
         serializing: graphs.iter().map(serializing).collect(),
-        dumps: told,
+        dumps: summaries,
     }
 }
 
@@ -213,7 +213,7 @@ fn unseen(graphs: &[&Graph<'_>]) -> Unseen {
             "the JVM runs virtual threads, and a printed dump shows only mounted ones; jcmd PID Thread.dump_to_file -format=json \
              FILE shows all: pass both files",
         ),
-        Some(file) if !activity::is_told(file.dump) && may_wait(graphs, file) => Some(
+        Some(file) if !activity::has_states(file.dump) && may_wait(graphs, file) => Some(
             "the JVM runs virtual threads, and before JDK 25, files of Thread.dump_to_file lack states and locks",
         ),
         Some(_) => None,
@@ -260,7 +260,7 @@ fn notes(dumps: &[Dump], jvms: u64, unseen: &[Unseen]) -> Vec<String> {
         ));
     }
     let has_print = dumps.iter().any(|dump| !dump.form.is_file());
-    if !has_print && dumps.iter().any(|dump| !activity::is_told(dump)) {
+    if !has_print && dumps.iter().any(|dump| !activity::has_states(dump)) {
         notes.push(
             "a dump has no states and no locks (Thread.dump_to_file before JDK 25), so it shows neither deadlocks nor lock \
              waiting of platform threads; add a dump of jcmd PID Thread.print -l"
@@ -310,14 +310,14 @@ fn dump(graph: &Graph<'_>, before: &[&Graph<'_>], number: u64, jvm: u64) -> thre
         taken: dump.taken.clone(),
         version: dump.version.clone(),
         form: dump.form,
-        synchronizers_told: dump.synchronizers_told,
+        has_synchronizers: dump.has_synchronizers,
         threads: dump.threads.len() as u64,
         by_state,
         doing,
-        waiting_share: (activity::is_told(dump) && business > 0).then_some(share),
+        waiting_share: (activity::has_states(dump) && business > 0).then_some(share),
         deadlocks: deadlocks(graph),
         locks: nodes.into_iter().map(|node| lock(graph, node)).collect(),
-        pools: pools::of(graph, before),
+        pools: pools::find(graph, before),
     }
 }
 

@@ -73,8 +73,8 @@ pub struct Captured {
 /// Records what `check` reads.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Captured> {
     let interrupt = invocation.interrupt()?;
-    let network = Network::of(request.sampling.pid);
-    let mut capture = request.sampling.look(&network, &interrupt, invocation)?;
+    let network = Network::for_pid(request.sampling.pid);
+    let mut capture = request.sampling.capture(&network, &interrupt, invocation)?;
     if request.mask_addresses {
         mask::addresses(&mut capture);
     }
@@ -92,7 +92,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Cap
 }
 
 impl Sampling {
-    /// The usual look, for that long.
+    /// The usual capture, for that long.
     pub(crate) fn over(window: Duration) -> Self {
         Self {
             window,
@@ -102,8 +102,8 @@ impl Sampling {
         }
     }
 
-    /// Looks at this host and that network for the window; secrets are masked already.
-    pub(crate) fn look(
+    /// Captures this host and that network for the window; secrets are masked already.
+    pub(crate) fn capture(
         &self,
         network: &Network,
         interrupt: &Interrupt,
@@ -121,13 +121,13 @@ impl Sampling {
                 rungwise_report::numbers::span(self.window.as_secs_f64())
             ));
         }
-        let mut capture = self.look_at(network.host(), interrupt)?;
+        let mut capture = self.capture_at(network.host(), interrupt)?;
         network.hide(&mut capture);
         Ok(capture)
     }
 
     /// The same at one place of this host, in silence.
-    pub(crate) fn look_at(
+    pub(crate) fn capture_at(
         &self,
         host: &dyn Host,
         interrupt: &Interrupt,
@@ -206,7 +206,7 @@ fn settings() -> Result<Answer, String> {
     read().map(Answer::Settings).map_err(|error| words(&error))
 }
 
-/// What runs beside the looks: the stack sampler for the whole window, some of the event counters for a part of it.
+/// What runs beside the samples: the stack sampler for the whole window, some of the event counters for a part of it.
 struct Watch {
     sampler: Result<Sampler, String>,
     counter: Result<Counter, String>,
@@ -240,7 +240,7 @@ impl Watch {
         }
     }
 
-    /// Adds what was seen to the last look.
+    /// Adds what was seen to the last sample.
     fn stop(self, capture: &mut Capture) {
         let tlb = self
             .tlb

@@ -110,7 +110,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         })
         .collect();
     let files = (targets.len() > 1)
-        .then(|| Files::of(&targets))
+        .then(|| Files::classify(&targets))
         .transpose()?;
     let target = match &files {
         Some(files) => files.capture.as_deref(),
@@ -119,7 +119,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
     if let Some(path) = target
         .filter(|_| files.is_none())
         .filter(|path| files::leads_to_plain(path) || files::is_folder(path))
-        && let Some(file_type) = file_type::of(path)
+        && let Some(file_type) = file_type::detect(path)
     {
         request.stands_alone(path, file_type.name)?;
         return (file_type.check)(path, request.fail_on, invocation);
@@ -130,7 +130,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         let report = files.judge(request, started, invocation)?;
         return Ok(Checked::Host(Box::new(report)));
     }
-    // A wrong file is told before the look, not after it.
+    // A wrong file is reported before the capture, not after it.
     let read = |path: &Path| generator::read(path, request.load_unit);
     let mut heard = request.load.as_deref().map(read).transpose()?;
     if let (Some(heard), Some(path)) = (&mut heard, &request.light_load) {
@@ -141,7 +141,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         .transpose()?;
     let network = match target {
         Some(_) => Network::default(),
-        None => Network::of(request.sampling.pid),
+        None => Network::for_pid(request.sampling.pid),
     };
     // A file is opened before signals are held back: a pipe may have nothing to say for long.
     let stored = target.map(open).transpose()?;
@@ -155,7 +155,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
     let (mut capture, target) = if let (Some(capture), Some(path)) = (stored, target) {
         (capture, path.display().to_string())
     } else {
-        let capture = request.sampling.look(&network, &interrupt, invocation)?;
+        let capture = request.sampling.capture(&network, &interrupt, invocation)?;
         if let Some(process) = capture.process.as_ref().filter(|process| ended(process)) {
             let why = anyhow::anyhow!(
                 "cannot judge pid {} ({}): it ended during the window; use a shorter --for, or judge the host without --pid",
@@ -215,7 +215,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         stand(&mut findings, (&host, &host), &evidence);
     }
     let resources = rungwise_rules::resources(&evidence);
-    let standing = Standing::of(&findings, &resources);
+    let standing = Standing::from_findings(&findings, &resources);
     let exit = if interrupt.raised() {
         Exit::Interrupted
     } else {
@@ -259,7 +259,7 @@ impl Request {
     }
 }
 
-/// What the dumps of a JVM say, beside what the look at its host said. Where one process is judged they are its dumps, and
+/// What the dumps of a JVM say, beside what the capture of its host said. Where one process is judged they are its dumps, and
 /// its share of threads at locks stands beside what the host tells of that process.
 pub(crate) fn join(evidence: &mut Evidence, dumps: &Evidence, process: Option<&Process>) {
     for reading in dumps.readings() {
@@ -492,12 +492,12 @@ mod tests {
             pid: 812,
             name: "java".to_owned(),
         };
-        for (process, told) in [(None, false), (Some(&process), true)] {
+        for (process, is_joined) in [(None, false), (Some(&process), true)] {
             let mut host = Evidence::over(10.0);
             join(&mut host, &dumps, process);
             assert!(host.quantity(&keys::THREADS_LOCK_WAITING, &jvm).is_ok());
             let waiting = host.quantity(&keys::JVM_LOCK_WAITING, &Subject::new(Kind::Process, 812));
-            assert_eq!(waiting.is_ok(), told);
+            assert_eq!(waiting.is_ok(), is_joined);
         }
     }
 }

@@ -91,7 +91,10 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Pri
         id: id.to_owned(),
         kind,
         page: page.clone(),
-        measured: measured::of(id).into_iter().map(Curve::from).collect(),
+        measured: measured::measurements(id)
+            .into_iter()
+            .map(Curve::from)
+            .collect(),
     };
     let envelope = invocation.envelope("explain", started, Exit::Done);
     Printed::new("explain", envelope, page, body)
@@ -135,7 +138,9 @@ mod tests {
 
     #[test]
     fn what_was_measured_of_a_rule_is_on_its_page_and_in_its_document() {
-        let rows = RULES.iter().flat_map(|rule| measured::of(rule.id));
+        let rows = RULES
+            .iter()
+            .flat_map(|rule| measured::measurements(rule.id));
         let mut count = 0;
         for row in rows {
             count += 1;

@@ -77,7 +77,7 @@ pub(crate) const GC_LOG: FileType = FileType {
 };
 
 /// The type of a file, if it is one of these.
-pub(crate) fn of(path: &Path) -> Option<&'static FileType> {
+pub(crate) fn detect(path: &Path) -> Option<&'static FileType> {
     let mut types = FILE_TYPES.iter().copied();
     types.find(|file_type| (file_type.recognises)(path))
 }

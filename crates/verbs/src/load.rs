@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
                 None
             }
         };
-        let reach = Reach::of(&self.sources);
+        let reach = Reach::read_affinity(&self.sources);
         judge(&mut completed, cpu.as_ref(), &self.server, reach);
         Ok(completed)
     }

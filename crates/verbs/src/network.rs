@@ -26,7 +26,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// Of the process with this pid; without one, of this program.
-    pub(crate) fn of(pid: Option<u32>) -> Self {
+    pub(crate) fn for_pid(pid: Option<u32>) -> Self {
         let link = |who: String| PathBuf::from(format!("/proc/{who}/ns/net"));
         let theirs = pid.map(|pid| (pid, namespace::of_process(pid), Live.netns()));
         match theirs {

@@ -61,11 +61,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_reported_once() {
         let error = std::io::Error::from(std::io::ErrorKind::NotFound);
-        let told = format!("cannot open it: {error}");
-        let error = anyhow::Error::new(error).context(told.clone());
-        assert_eq!(words(&error), told);
+        let message = format!("cannot open it: {error}");
+        let error = anyhow::Error::new(error).context(message.clone());
+        assert_eq!(words(&error), message);
         let error = anyhow::anyhow!("a\u{1b}[2Jb\u{9b}31m\nc");
         assert_eq!(words(&error), "a\u{fffd}[2Jb\u{fffd}31m\nc");
         let error = anyhow::anyhow!("inner").context("outer");

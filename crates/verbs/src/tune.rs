@@ -209,7 +209,7 @@ impl Prepared {
         invocation: &Invocation<'_>,
     ) -> anyhow::Result<Self> {
         let (name, text) = source(request, invocation.runs)?;
-        let place_of_sources = Sources::of(request, &name);
+        let place_of_sources = Sources::for_scenario(request, &name);
         let mut scenario = Scenario::parse(&text, &name)?;
         scenario.validate(&Live)?;
         scenario.read_templates(&template)?;
@@ -231,14 +231,14 @@ impl Prepared {
         if let Some(seed) = begun.map(|design| design.judging.seed).or(request.seed) {
             scenario.judging.seed = seed;
         }
-        let building = Building::of(&scenario, &place_of_sources)?;
+        let building = Building::prepare(&scenario, &place_of_sources)?;
         let means = Means {
             rungwise: environment::current_exe()?.display().to_string(),
             cpus,
             no_namespaces,
             built: building.as_ref().map(Building::folder),
         };
-        let blueprint = Blueprint::of(&scenario, &means)?;
+        let blueprint = Blueprint::resolve(&scenario, &means)?;
         if !scenario.builds_program() {
             scenario
                 .find_program(&blueprint.places)
@@ -279,21 +279,21 @@ fn alone(invocation: &Invocation<'_>) -> anyhow::Result<(PathBuf, InstanceLock)>
     Ok((state, lock))
 }
 
-/// Stack samples per second and CPU of a look. Nothing is measured beside it, so it may cost the half percent that many
+/// Stack samples per second and CPU of a capture. Nothing is measured beside it, so it may cost the half percent that many
 /// samples in few seconds take.
-const LOOK_HZ: u32 = 499;
+const CAPTURE_HZ: u32 = 499;
 
-/// What a look at the lab is: that of `check`, with the service as the process that matters.
+/// What a capture of the lab is: that of `check`, with the service as the process that matters.
 fn capturer(interrupt: Arc<Interrupt>) -> Box<Capturer> {
     Box::new(move |place| {
         let sampling = Sampling {
             window: place.window,
             pid: place.service,
             no_stacks: false,
-            hz: LOOK_HZ,
+            hz: CAPTURE_HZ,
         };
         sampling
-            .look_at(place.host, &interrupt)
+            .capture_at(place.host, &interrupt)
             .map_err(|error| words(&error))
     })
 }

@@ -126,7 +126,7 @@ pub struct Unbuildable(String);
 
 impl Blueprint {
     /// Resolves `scenario` for this machine.
-    pub fn of(scenario: &Scenario, means: &Means) -> Result<Self, Unbuildable> {
+    pub fn resolve(scenario: &Scenario, means: &Means) -> Result<Self, Unbuildable> {
         let cpus = means.cpus.len();
         let topology = match (&scenario.topology, &means.no_namespaces) {
             (Topology::Namespaces { .. }, Some(why)) => Wanted::Loopback { why: why.clone() },
@@ -154,7 +154,7 @@ impl Blueprint {
         let (loader, words, answer) = if let Parameters::Command(command) = &scenario.workload {
             let program = Program {
                 command: command.clone(),
-                output: Output::of(command).map_err(Unbuildable)?,
+                output: Output::from_parameters(command).map_err(Unbuildable)?,
                 target: target
                     .address()
                     .expect("programs ask an address and a port"),

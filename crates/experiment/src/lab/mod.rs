@@ -6,8 +6,8 @@
 
 mod allocation;
 mod blueprint;
+mod capture;
 mod knobs;
-mod look;
 mod program;
 mod read_back;
 mod service;
@@ -36,9 +36,9 @@ use rungwise_stats::histogram::Histogram;
 
 use self::allocation::{Allocation, Blocks};
 pub use self::blueprint::{Blueprint, Loader, Means, Own};
+pub use self::capture::{CapturePlace, Capturer};
 pub use self::knobs::Found;
 use self::knobs::Knobs;
-pub use self::look::{CapturePlace, Capturer};
 pub use self::program::Program;
 use self::program::Ran;
 use self::service::Running;
@@ -231,7 +231,7 @@ impl Lab {
     fn surroundings(&self, cpu: &CpuWindow, sources: &[CpuSource]) -> Surroundings {
         let unsure = cpu::resolution(Duration::from_secs_f64(cpu.seconds.max(0.0)));
         // A service of which no thread can be read may use what the generator may.
-        let Reach { service, shared } = Reach::of(sources).unwrap_or(Reach {
+        let Reach { service, shared } = Reach::read_affinity(sources).unwrap_or(Reach {
             service: self.cpus,
             shared: self.cpus,
         });
@@ -250,7 +250,7 @@ impl Lab {
         let at_s = self.elapsed_s();
         let sources = self.cpu_sources();
         let meter = EdgeMeter::new(&sources);
-        let witness = Witness::of(&self.topology, &self.running, load, target);
+        let witness = Witness::for_service(&self.topology, &self.running, load, target);
         let on_edge = |edge: Edge| {
             turn(&meter, edge);
             if let Some(witness) = &witness {
@@ -462,7 +462,7 @@ impl Lab {
     }
 
     /// Captures the machine while a program loads the service repeatedly.
-    fn look_beside(
+    fn capture_beside(
         &mut self,
         program: &Program,
         variant: &Variant,
@@ -480,7 +480,7 @@ impl Lab {
         let over = &AtomicBool::new(false);
         let namespace = self.topology.client_namespace();
         let (places, scratch) = (&self.places, &self.scratch);
-        let (looked, loaded) = std::thread::scope(|scope| {
+        let (captured, loaded) = std::thread::scope(|scope| {
             let (began, begun) = channel();
             let load = scope.spawn(move || {
                 let _ = began.send(());
@@ -493,10 +493,10 @@ impl Lab {
                 }
                 Ok(())
             });
-            // Also where the look panics: the scope waits for the load.
+            // Also where the capture panics: the scope waits for the load.
             let until = SetAtEnd(over);
             // A load that never began says itself why.
-            let looked = begun.recv().ok().map(|()| {
+            let captured = begun.recv().ok().map(|()| {
                 std::thread::sleep(WARM);
                 capturer(&place)
             });
@@ -504,13 +504,13 @@ impl Lab {
             let loaded = load
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (looked, loaded)
+            (captured, loaded)
         });
         self.check_interrupt()?;
         let alive = self.running.still_alive();
         alive.map_err(|error| self.blamed(error))?;
         loaded?;
-        match looked {
+        match captured {
             Some(Ok(capture)) => Ok(capture),
             Some(Err(why)) => Err(StageError::Unavailable(why)),
             None => Err(StageError::Broken(
@@ -573,7 +573,12 @@ impl Stage for Lab {
         alive
     }
 
-    fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError> {
+    fn capture(
+        &mut self,
+        variant: &Variant,
+        window_s: f64,
+        seed: u64,
+    ) -> Result<Capture, StageError> {
         self.set_up(variant)?;
         let sources = self.cpu_sources();
         let window = Duration::from_secs_f64(window_s);
@@ -581,16 +586,16 @@ impl Stage for Lab {
             Loader::Own(own) => own,
             Loader::Program(program) => {
                 let program = program.clone();
-                return self.look_beside(&program, variant, window);
+                return self.capture_beside(&program, variant, window);
             }
         };
         let load = own
             .load(&variant.workload)
             .map_err(StageError::Unavailable)?;
-        // The load outlasts the look, whose ends take their time.
+        // The load outlasts the capture, whose ends take their time.
         let length = Length {
             warmup: own.warmup,
-            stop: Stop::After(window + look::MARGIN),
+            stop: Stop::After(window + capture::MARGIN),
             seed,
         };
         let warmup = own.warmup_requests;
@@ -607,7 +612,7 @@ impl Stage for Lab {
         let entry = self.topology.client_entry();
         let meter = EdgeMeter::new(&sources);
         let at_edge = |edge: Edge| turn(&meter, edge);
-        let looked = look::under_load(
+        let captured = capture::under_load(
             (&*load, &length),
             &*entry,
             &at_edge,
@@ -617,7 +622,7 @@ impl Stage for Lab {
         self.check_interrupt()?;
         let alive = self.running.still_alive();
         alive.map_err(|error| self.blamed(error))?;
-        let (mut capture, mut completed) = looked.map_err(|error| self.blamed(error))?;
+        let (mut capture, mut completed) = captured.map_err(|error| self.blamed(error))?;
         let cpu = closed(meter)?;
         certify(&mut completed, &self.surroundings(&cpu, &sources));
         load_report::put(&mut capture, GeneratorReport::from(&completed.measurement));

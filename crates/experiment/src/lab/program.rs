@@ -29,7 +29,7 @@ use crate::stage::{Changes, StageError};
 const MOST_OUTPUT: usize = 64 << 20;
 /// The same of a file: some millions of lines of results.
 const MOST_FILE: u64 = 512 << 20;
-/// Between two looks whether the user asked to stop.
+/// Between two checks whether the user asked to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Units of time in /proc/PID/stat, seconds.
 const TICK: f64 = 0.01;
@@ -204,7 +204,7 @@ fn figures(output: &Output, text: &str) -> Result<(Figures, BTreeMap<String, f64
     }
     let figures = match output.reader {
         Some(reader) => (reader.read)(text).map_err(|why| {
-            let other = rungwise_load::command::Reader::of(text);
+            let other = rungwise_load::command::Reader::recognise(text);
             let other = other.filter(|other| other.id != reader.id);
             let hint = other.map_or_else(String::new, |other| {
                 format!("; it looks like output of {}: reader = \"{0}\"", other.id)

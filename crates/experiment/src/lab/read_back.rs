@@ -42,7 +42,7 @@ pub(super) fn check(jvm: &Jvm, java: &JavaCommand) -> Result<(), String> {
         let answer = jvm.command(command, READS_WITHIN);
         answer.map_err(|error| error.to_string())
     };
-    let flags = CommandLine::of_told(&ask("VM.flags")?, Origin::Told);
+    let flags = CommandLine::parse_printed(&ask("VM.flags")?, Origin::PerfData);
     let line = ask("VM.command_line")?;
     if let Some(archive) = java
         .added
@@ -140,7 +140,7 @@ mod tests {
         -XX:MaxHeapSize=104857600 -XX:MaxNewSize=62914560 -XX:MetaspaceSize=67108864 -XX:ThreadStackSize=512 -XX:+UseG1GC -XX:-UseNUMA ";
 
     fn why(option: &str) -> Option<String> {
-        let flags = CommandLine::of_told(FLAGS, Origin::Told);
+        let flags = CommandLine::parse_printed(FLAGS, Origin::PerfData);
         compare(
             option,
             &flags,

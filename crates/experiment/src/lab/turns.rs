@@ -205,8 +205,8 @@ impl Lab {
         let first: Vec<CpuSource> = self.service_cpu().into_iter().collect();
         let (meter, first_meter) = (EdgeMeter::new(&sources), EdgeMeter::new(&first));
         let witnesses = [
-            Witness::of(&self.topology, &self.running, &*here, &target),
-            Witness::of(&second.topology, &second.running, &*there, &target),
+            Witness::for_service(&self.topology, &self.running, &*here, &target),
+            Witness::for_service(&second.topology, &second.running, &*there, &target),
         ];
         let at_edge = |edge: Edge| {
             turn(&meter, edge);

@@ -22,7 +22,7 @@ use super::topology::Topology;
 /// `TCP_LISTEN` of `include/net/tcp_states.h`.
 const LISTEN: u8 = 10;
 
-/// Looks at a service once.
+/// Reads the sockets of a service once.
 pub(super) struct Witness {
     host: Arc<dyn Host>,
     target: SocketAddr,
@@ -32,7 +32,7 @@ pub(super) struct Witness {
 
 impl Witness {
     /// For a service that `load` reaches over TCP at `target`.
-    pub(super) fn of(
+    pub(super) fn for_service(
         topology: &Topology,
         running: &Running,
         load: &dyn Load,
@@ -57,12 +57,12 @@ impl Witness {
         })
     }
 
-    /// Looks where the window begins.
+    /// Reads the sockets where the window begins.
     pub(super) fn at(&self, edge: Edge) {
         if matches!(edge, Edge::Began) {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             // It is evidence beside the measurement: where it cannot be had, it is missing.
-            *seen = self.look().ok();
+            *seen = self.read_sockets().ok();
         }
     }
 
@@ -73,7 +73,7 @@ impl Witness {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self) -> io::Result<Served> {
+    fn read_sockets(&self) -> io::Result<Served> {
         let sockets = match self.host.ask(Question::Tcp)? {
             Answer::Tcp(sockets) => sockets,
             _ => Vec::new(),

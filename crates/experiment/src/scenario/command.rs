@@ -23,7 +23,7 @@ pub struct Output {
 
 impl Output {
     /// What a scenario needs from the output of its program, or why that is impossible.
-    pub fn of(parameters: &Parameters) -> Result<Self, String> {
+    pub fn from_parameters(parameters: &Parameters) -> Result<Self, String> {
         let pick = |(name, place): (&String, &MetricPlace)| Ok((name.clone(), pick(place)?));
         Ok(Self {
             reader: parameters.reader.as_deref().and_then(Format::by_id),

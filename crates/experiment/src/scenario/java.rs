@@ -172,7 +172,7 @@ impl JavaCommand {
                 && lines.any(|line| self.added.contains(line))
         };
         Judged {
-            refusal: match Start::of(&findings) {
+            refusal: match Start::from_findings(&findings) {
                 Start::No(why) => Some(why),
                 Start::Yes | Start::Unknown(_) => None,
             },

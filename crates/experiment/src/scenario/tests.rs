@@ -329,7 +329,7 @@ fn rungs_may_be_left_to_the_rules() {
     assert_eq!(scenario.judging.comparisons, 8 + 9 + 1);
     let scenario = parse(&auto("[auto]\nmax_rungs = 2\nlook = \"1s\"\n")).unwrap();
     let found = scenario.auto.unwrap();
-    assert_eq!((found.max_rungs, found.look_s), (2, 1.0));
+    assert_eq!((found.max_rungs, found.capture_s), (2, 1.0));
 }
 
 #[test]
@@ -481,12 +481,12 @@ fn a_request_from_a_file_is_outstanding_alone() {
 #[test]
 fn traffic_that_the_generator_refuses_is_named_before_anything_starts() {
     let shallow = with("target = ", "depth = 8, target = ") + "workload = { burst = 64 }\n";
-    let told = problem(&shallow);
+    let message = problem(&shallow);
     assert!(
-        told.starts_with(
+        message.starts_with(
             "test.toml:9:22: rungs[0].workload.burst: the depth 8 is below the burst 64"
         ),
-        "{told}"
+        "{message}"
     );
     // A rung may bring its own depth, and one without bursts.
     for fine in ["{ burst = 64, depth = 64 }", "{ burst = 1 }"] {
@@ -506,12 +506,12 @@ fn traffic_that_the_generator_refuses_is_named_before_anything_starts() {
 #[test]
 fn a_missing_program_is_named_at_its_place() {
     let found = |text: &str| parse(text).unwrap().find_program(&places());
-    let told = found(MINIMAL).unwrap_err().to_string();
+    let message = found(MINIMAL).unwrap_err().to_string();
     assert!(
-        told.starts_with(
+        message.starts_with(
             "test.toml:4:24: service.command: cannot start ./server: there is no such program"
         ),
-        "{told}"
+        "{message}"
     );
     assert_eq!(found(&with("./server", "sh")), Ok(()));
     assert_eq!(found(&with("./server", "/bin/sh")), Ok(()));

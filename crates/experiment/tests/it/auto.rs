@@ -24,11 +24,11 @@ struct Sickness {
     asks: &'static [&'static str],
 }
 
-struct Told(Vec<Sickness>);
+struct ScriptedAdvice(Vec<Sickness>);
 
-impl Advice for Told {
-    fn findings(&self, look: &Capture) -> Vec<Finding> {
-        let on: Vec<&str> = look.machine.hostname.split(',').collect();
+impl Advice for ScriptedAdvice {
+    fn findings(&self, capture: &Capture) -> Vec<Finding> {
+        let on: Vec<&str> = capture.machine.hostname.split(',').collect();
         let all = |knobs: &[&str]| knobs.iter().all(|knob| on.contains(knob));
         self.0
             .iter()
@@ -67,7 +67,7 @@ fn design(max_rungs: u32, knobs: &[&str]) -> Design {
     let values = || vec!["off".to_owned(), "on".to_owned()];
     let auto = Auto {
         max_rungs,
-        look_s: 1.0,
+        capture_s: 1.0,
         disruptive: false,
         on_this_host: false,
         switches: knobs
@@ -84,12 +84,12 @@ fn design(max_rungs: u32, knobs: &[&str]) -> Design {
 
 fn climb(
     design: &Design,
-    told: &Told,
+    advice: &ScriptedAdvice,
     stage: &mut Simulated,
     record: &mut dyn Record,
 ) -> (Climbed, Result<(), Error>) {
     let mut climbed = Climbed::default();
-    let end = climb_by(told, design, stage, record, &mut Silent, &mut climbed);
+    let end = climb_by(advice, design, stage, record, &mut Silent, &mut climbed);
     (climbed, end)
 }
 
@@ -98,8 +98,8 @@ fn ids(climbed: &Climbed) -> Vec<&str> {
 }
 
 /// The reference ladder in small: steering alone loses, because the packets then meet at one socket.
-fn reference() -> (Told, Simulated) {
-    let told = Told(vec![
+fn reference() -> (ScriptedAdvice, Simulated) {
+    let advice = ScriptedAdvice(vec![
         Sickness {
             rule: "one-cpu",
             with: &[],
@@ -124,14 +124,14 @@ fn reference() -> (Told, Simulated) {
         .pair_effect("rps", "reuseport", 5.0)
         .effect("pin", 1.2)
         .by_call();
-    (told, stage)
+    (advice, stage)
 }
 
 #[test]
 fn a_loss_whose_evidence_moved_is_tried_again_with_what_the_evidence_asks_for() {
-    let (told, mut stage) = reference();
+    let (advice, mut stage) = reference();
     let design = design(8, &["rps", "reuseport", "pin"]);
-    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     assert_eq!(
         climbed.kept,
@@ -162,7 +162,7 @@ fn a_loss_whose_evidence_moved_is_tried_again_with_what_the_evidence_asks_for() 
 
 #[test]
 fn knobs_of_one_finding_that_help_only_together_are_tried_together() {
-    let told = Told(vec![Sickness {
+    let advice = ScriptedAdvice(vec![Sickness {
         rule: "free",
         with: &[],
         until: &["bpf", "pin"],
@@ -172,7 +172,7 @@ fn knobs_of_one_finding_that_help_only_together_are_tried_together() {
         .effect("bpf", 0.8)
         .pair_effect("bpf", "pin", 2.0);
     let design = design(8, &["bpf", "pin"]);
-    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     assert!(
         climbed.kept.contains(&"pin=on+bpf=on".to_owned()),
@@ -183,7 +183,7 @@ fn knobs_of_one_finding_that_help_only_together_are_tried_together() {
 
 #[test]
 fn what_nobody_asks_for_is_never_tried_and_nothing_twice() {
-    let told = Told(vec![Sickness {
+    let advice = ScriptedAdvice(vec![Sickness {
         rule: "slow",
         with: &[],
         until: &["none"],
@@ -191,7 +191,7 @@ fn what_nobody_asks_for_is_never_tried_and_nothing_twice() {
     }]);
     let design = design(8, &["nothing", "good"]);
     let mut stage = Simulated::new(33).effect("good", 3.0);
-    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     assert_eq!(ids(&climbed), ["start", "nothing=on"]);
     assert!(climbed.kept.is_empty());
@@ -215,9 +215,9 @@ fn sick(
 
 #[test]
 fn where_the_load_generator_is_the_limit_from_the_start_no_rung_is_tried() {
-    let told = Told(vec![sick("slow", &[], &["good"]), sick(CLIENT, &[], &[])]);
+    let advice = ScriptedAdvice(vec![sick("slow", &[], &["good"]), sick(CLIENT, &[], &[])]);
     let mut stage = Simulated::new(36).effect("good", 3.0);
-    let (climbed, end) = climb(&design(8, &["good"]), &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design(8, &["good"]), &advice, &mut stage, &mut Forget);
     end.unwrap();
     assert_eq!(ids(&climbed), ["start"]);
     assert_eq!(climbed.verdict, Some(Verdict::Inconclusive));
@@ -229,14 +229,14 @@ fn where_the_load_generator_is_the_limit_from_the_start_no_rung_is_tried() {
 
 #[test]
 fn what_was_kept_before_the_load_generator_became_the_limit_stays_and_is_said_with_it() {
-    let told = Told(vec![
+    let advice = ScriptedAdvice(vec![
         sick("slow", &[], &["good", "better"]),
         sick(CLIENT, &["good"], &[]),
     ]);
     let mut stage = Simulated::new(37).effect("good", 1.4).effect("better", 1.4);
     let (climbed, end) = climb(
         &design(8, &["good", "better"]),
-        &told,
+        &advice,
         &mut stage,
         &mut Forget,
     );
@@ -250,14 +250,14 @@ fn what_was_kept_before_the_load_generator_became_the_limit_stays_and_is_said_wi
 
 #[test]
 fn a_rung_whose_gain_the_load_generator_could_not_ask_for_is_not_judged_and_the_last() {
-    let told = Told(vec![
+    let advice = ScriptedAdvice(vec![
         sick("slow", &[], &["capped", "better"]),
         sick(CLIENT, &["capped"], &[]),
     ]);
     let mut stage = Simulated::new(38).effect("better", 1.4);
     let (climbed, end) = climb(
         &design(8, &["capped", "better"]),
-        &told,
+        &advice,
         &mut stage,
         &mut Forget,
     );
@@ -276,7 +276,7 @@ fn a_rung_whose_gain_the_load_generator_could_not_ask_for_is_not_judged_and_the_
 
 #[test]
 fn a_bundle_at_the_limit_of_the_load_generator_is_kept_whole() {
-    let told = Told(vec![
+    let advice = ScriptedAdvice(vec![
         Sickness {
             rule: "one-cpu",
             with: &[],
@@ -291,7 +291,7 @@ fn a_bundle_at_the_limit_of_the_load_generator_is_kept_whole() {
         .pair_effect("rps", "reuseport", 5.0);
     let (climbed, end) = climb(
         &design(8, &["rps", "reuseport"]),
-        &told,
+        &advice,
         &mut stage,
         &mut Forget,
     );
@@ -304,13 +304,13 @@ fn a_bundle_at_the_limit_of_the_load_generator_is_kept_whole() {
 
 #[test]
 fn what_a_kept_bundle_holds_is_not_tried_again_with_a_later_step() {
-    let told = Told(vec![sick("free", &[], &["bpf", "pin", "gro"])]);
+    let advice = ScriptedAdvice(vec![sick("free", &[], &["bpf", "pin", "gro"])]);
     let mut stage = Simulated::new(40)
         .effect("bpf", 0.8)
         .pair_effect("bpf", "pin", 2.0)
         .effect("gro", 0.9);
     let design = design(8, &["bpf", "pin", "gro"]);
-    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     let tried = [
         "start",
@@ -326,7 +326,7 @@ fn what_a_kept_bundle_holds_is_not_tried_again_with_a_later_step() {
 
 #[test]
 fn a_partner_never_takes_back_what_its_bundle_is_about() {
-    let told = Told(vec![
+    let advice = ScriptedAdvice(vec![
         Sickness {
             rule: "one-cpu",
             with: &[],
@@ -339,7 +339,7 @@ fn a_partner_never_takes_back_what_its_bundle_is_about() {
         .effect("rps", 0.5)
         .pair_effect("rps", "reuseport", 5.0);
     let design = design(8, &["rps", "reuseport"]);
-    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     assert_eq!(
         climbed.kept[0],
@@ -351,9 +351,9 @@ fn a_partner_never_takes_back_what_its_bundle_is_about() {
 
 #[test]
 fn nobody_is_said_to_have_asked_for_the_end_of_a_bundles_member() {
-    let (told, mut stage) = reference();
+    let (advice, mut stage) = reference();
     let design = design(8, &["rps", "reuseport", "pin"]);
-    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     let asked = |id: &str| {
         let rung = climbed.rungs.iter().find(|rung| rung.id == id).unwrap();
@@ -365,7 +365,7 @@ fn nobody_is_said_to_have_asked_for_the_end_of_a_bundles_member() {
 
 #[test]
 fn the_number_of_rungs_is_bounded_and_what_is_left_is_said() {
-    let told = Told(vec![Sickness {
+    let advice = ScriptedAdvice(vec![Sickness {
         rule: "slow",
         with: &[],
         until: &["none"],
@@ -373,7 +373,7 @@ fn the_number_of_rungs_is_bounded_and_what_is_left_is_said() {
     }]);
     let design = design(1, &["a", "b", "c"]);
     let mut stage = Simulated::new(34).effect("a", 1.3);
-    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (climbed, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     assert_eq!(ids(&climbed), ["start", "a=on", "overall"]);
     assert!(
@@ -388,13 +388,18 @@ fn the_number_of_rungs_is_bounded_and_what_is_left_is_said() {
 
 #[test]
 fn what_only_a_person_can_turn_is_shown_with_its_reason() {
-    let told = Told(vec![Sickness {
+    let advice = ScriptedAdvice(vec![Sickness {
         rule: "slow",
         with: &[],
         until: &["none"],
         asks: &["bios.smt", "sock.reuseport"],
     }]);
-    let (climbed, end) = climb(&design(8, &[]), &told, &mut Simulated::new(35), &mut Forget);
+    let (climbed, end) = climb(
+        &design(8, &[]),
+        &advice,
+        &mut Simulated::new(35),
+        &mut Forget,
+    );
     end.unwrap();
     assert_eq!(ids(&climbed), ["start", "bios.smt", "sock.reuseport"]);
     assert!(
@@ -412,17 +417,17 @@ fn what_only_a_person_can_turn_is_shown_with_its_reason() {
 #[test]
 fn a_resumed_ladder_finds_the_same_rungs() {
     let design = design(8, &["rps", "reuseport", "pin"]);
-    let (told, mut stage) = reference();
-    let (whole, end) = climb(&design, &told, &mut stage, &mut Forget);
+    let (advice, mut stage) = reference();
+    let (whole, end) = climb(&design, &advice, &mut stage, &mut Forget);
     end.unwrap();
     for stop_after in [1, 33, 50, 66, 85] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run");
         let mut folder = RunFolder::create(&path, &design).unwrap();
-        let (told, stage) = reference();
+        let (advice, stage) = reference();
         let (_, end) = climb(
             &design,
-            &told,
+            &advice,
             &mut stage.interrupt_after(stop_after),
             &mut folder,
         );
@@ -433,8 +438,8 @@ fn a_resumed_ladder_finds_the_same_rungs() {
         drop(folder);
         let (mut folder, read) = RunFolder::resume(&path).unwrap();
         assert!(read == design && folder.damaged().is_empty());
-        let (told, mut stage) = reference();
-        let (resumed, end) = climb(&read, &told, &mut stage, &mut folder);
+        let (advice, mut stage) = reference();
+        let (resumed, end) = climb(&read, &advice, &mut stage, &mut folder);
         end.unwrap();
         assert_eq!(
             ids(&resumed),
@@ -453,18 +458,18 @@ fn a_plan_that_today_would_be_another_is_refused_and_a_torn_one_is_gone_on_with(
     let design = design(8, &["a"]);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run");
-    let looked = |rule: &str| Decision::Looked {
-        look: "look-00.rungwise".to_owned(),
+    let captured = |rule: &str| Decision::Captured {
+        capture: "look-00.rungwise".to_owned(),
         findings: vec![(rule.to_owned(), "it hurts".to_owned())],
     };
     let mut folder = RunFolder::create(&path, &design).unwrap();
-    folder.decide(&looked("one")).unwrap();
-    folder.decide(&looked("two")).unwrap();
+    folder.decide(&captured("one")).unwrap();
+    folder.decide(&captured("two")).unwrap();
     drop(folder);
 
     let (mut folder, _) = RunFolder::resume(&path).unwrap();
-    folder.decide(&looked("one")).unwrap();
-    let refused = folder.decide(&looked("other")).unwrap_err().to_string();
+    folder.decide(&captured("one")).unwrap();
+    let refused = folder.decide(&captured("other")).unwrap_err().to_string();
     assert!(refused.contains("plan.jsonl"), "{refused}");
 
     let plan = path.join("plan.jsonl");
@@ -472,8 +477,8 @@ fn a_plan_that_today_would_be_another_is_refused_and_a_torn_one_is_gone_on_with(
     std::fs::write(&plan, &text[..text.len() - 9]).unwrap();
     let (mut folder, _) = RunFolder::resume(&path).unwrap();
     assert_eq!(folder.damaged().len(), 1);
-    folder.decide(&looked("one")).unwrap();
-    folder.decide(&looked("three")).unwrap();
+    folder.decide(&captured("one")).unwrap();
+    folder.decide(&captured("three")).unwrap();
     drop(folder);
     let text = std::fs::read_to_string(&plan).unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! Ladders that find their rungs by the rules themselves, from looks that were recorded (`tests/looks/README.md`). What a
+//! Ladders that find their rungs by the rules themselves, from captures that were recorded (`tests/captures/README.md`). What a
 //! change brings is simulated.
 
 use std::path::{Path, PathBuf};
@@ -18,23 +18,23 @@ const REUSEPORT: &str = "sock.reuseport";
 const STEERED: &str = "sock.reuseport_bpf";
 const PINNED: &str = "cpu.pin_threads";
 
-/// The look with these settings in force.
-fn look(variant: &Variant) -> PathBuf {
+/// The capture with these settings in force.
+fn capture_path(variant: &Variant) -> PathBuf {
     let on = |knob: &str| variant.settings.keys().any(|setting| setting.knob == knob);
     let file = match (on(REUSEPORT), on(STEERED), on(PINNED)) {
         (false, false, false) => "../../cases/guest-2cpu-udp/host.rungwise",
-        (true, false, false) => "tests/looks/reuseport.rungwise",
-        (true, true, false) => "tests/looks/reuseport-steered.rungwise",
-        (true, true, true) => "tests/looks/reuseport-steered-pinned.rungwise",
+        (true, false, false) => "tests/captures/reuseport.rungwise",
+        (true, true, false) => "tests/captures/reuseport-steered.rungwise",
+        (true, true, true) => "tests/captures/reuseport-steered-pinned.rungwise",
         _ => panic!("nobody recorded {variant:?}"),
     };
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
-/// Simulated runs beside recorded looks.
+/// Simulated runs beside recorded captures.
 struct Recorded {
     runs: Simulated,
-    /// What the generator tells in looks with this in force; in others what was recorded.
+    /// What the generator reports in captures with this in force; in others what was recorded.
     client: Option<(&'static str, ClientHealth)>,
 }
 
@@ -51,8 +51,8 @@ impl Stage for Recorded {
         self.runs.restart()
     }
 
-    fn look(&mut self, variant: &Variant, _: f64, _: u64) -> Result<Capture, StageError> {
-        let mut capture = bundle::read(&look(variant)).unwrap();
+    fn capture(&mut self, variant: &Variant, _: f64, _: u64) -> Result<Capture, StageError> {
+        let mut capture = bundle::read(&capture_path(variant)).unwrap();
         if let Some((knob, client)) = &self.client
             && variant.settings.keys().any(|setting| setting.knob == *knob)
         {
@@ -85,7 +85,7 @@ fn design() -> Design {
     ];
     let auto = Auto {
         max_rungs: 8,
-        look_s: 8.0,
+        capture_s: 8.0,
         disruptive: false,
         on_this_host: false,
         switches: switches
@@ -115,7 +115,7 @@ fn climbed(runs: Simulated, client: Option<(&'static str, ClientHealth)>) -> Cli
     climbed
 }
 
-/// Rows that were tried, without those that are only told.
+/// Rows that were tried, without those that are only listed.
 fn tried(climbed: &Climbed) -> Vec<&Rung> {
     let rungs = climbed.rungs.iter();
     rungs

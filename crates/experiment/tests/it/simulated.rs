@@ -19,7 +19,7 @@ pub(crate) struct Simulated {
     unavailable: BTreeMap<String, String>,
     /// Knobs that end the service: from which run with them on, and how often.
     deadly: Vec<(String, usize, usize)>,
-    /// Looks at the machine that find it busy before one finds it quiet.
+    /// Checks of the machine that find it busy before one finds it quiet.
     pub(crate) loud: usize,
     pub(crate) restarts: usize,
     /// What was set up, in order: the knobs of each variant.
@@ -81,8 +81,8 @@ impl Simulated {
         self
     }
 
-    pub(crate) fn loud(mut self, looks: usize) -> Self {
-        self.loud = looks;
+    pub(crate) fn loud(mut self, checks: usize) -> Self {
+        self.loud = checks;
         self
     }
 
@@ -211,8 +211,8 @@ impl Stage for Simulated {
         Ok(())
     }
 
-    /// What the look shows is the variant itself, in the name of the machine: `bpf,reuseport`.
-    fn look(&mut self, variant: &Variant, _: f64, _: u64) -> Result<Capture, StageError> {
+    /// What the capture shows is the variant itself, in the name of the machine: `bpf,reuseport`.
+    fn capture(&mut self, variant: &Variant, _: f64, _: u64) -> Result<Capture, StageError> {
         self.runs += 1;
         if self.interrupt_after > 0 && self.runs > self.interrupt_after {
             return Err(StageError::Interrupted);

@@ -40,7 +40,7 @@ pub(crate) fn answer(question: Question) -> io::Result<Answer> {
 
 /// Who has these sockets open, by inode.
 pub(crate) fn owners_of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
-    owners::of(sockets)
+    owners::by_inode(sockets)
 }
 
 /// The sockets that this process has open, by inode.

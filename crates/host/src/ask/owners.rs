@@ -26,7 +26,7 @@ pub(super) fn all() -> io::Result<BTreeMap<u64, Owner>> {
 }
 
 /// Owners of these sockets by inode; one that no process has open, as far as can be seen, is left out.
-pub(super) fn of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
+pub(super) fn by_inode(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
     find(Some(sockets))
 }
 
@@ -159,12 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_wanted_sockets_are_told_and_none_that_nobody_has() {
+    fn only_the_wanted_sockets_are_reported_and_none_that_nobody_has() {
         let sockets = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let [wanted, other] = [0, 1].map(|at: usize| inode(&sockets[at]));
-        let found = of(&[wanted, u64::MAX].into()).unwrap();
+        let found = by_inode(&[wanted, u64::MAX].into()).unwrap();
         assert_eq!(found.keys().copied().collect::<Vec<_>>(), [wanted]);
         assert_ne!(wanted, other);
-        assert_eq!(of(&BTreeSet::new()).unwrap(), BTreeMap::new());
+        assert_eq!(by_inode(&BTreeSet::new()).unwrap(), BTreeMap::new());
     }
 }

@@ -349,8 +349,8 @@ mod tests {
                 match (&by_netlink[index], &by_ioctl[index]) {
                     // The ioctl tells zero where the driver has nothing; netlink tells nothing.
                     (Ok(some), Ok(all)) => {
-                        let told = |(part, _): &(&&str, &u32)| some.contains_key(**part);
-                        let (same, rest): (Vec<_>, Vec<_>) = all.iter().partition(told);
+                        let in_ioctl = |(part, _): &(&&str, &u32)| some.contains_key(**part);
+                        let (same, rest): (Vec<_>, Vec<_>) = all.iter().partition(in_ioctl);
                         assert!(same.into_iter().eq(some), "{group:?} of {name}");
                         assert!(rest.iter().all(|(_, value)| **value == 0), "{rest:?}");
                     }

@@ -18,7 +18,7 @@ pub fn family(pid: u32) -> io::Result<Vec<u32>> {
         .iter()
         .filter_map(|name| {
             // One that has ended since it was listed has no file.
-            Kin::of(name.parse().ok()?)
+            Kin::read(name.parse().ok()?)
         })
         .collect();
     if !kin.iter().any(|one| one.pid == pid) {
@@ -40,7 +40,7 @@ pub struct Group {
 impl Group {
     /// The group that the living process `leader` leads.
     pub fn led_by(leader: u32) -> io::Result<Self> {
-        let kin = Kin::of(leader).filter(|kin| kin.group == leader);
+        let kin = Kin::read(leader).filter(|kin| kin.group == leader);
         let kin = kin.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
         Ok(Self {
             number: leader,
@@ -61,7 +61,7 @@ impl Group {
         let member = |name: &String| {
             let pid = name.parse().ok()?;
             let pidfd = pidfd(pid).ok()?;
-            let kin = Kin::of(pid)?;
+            let kin = Kin::read(pid)?;
             // A zombie is no longer a member.
             let is_ours = (kin.group, kin.session) == (self.number, self.session);
             (is_ours && running(pidfd.as_fd())).then_some(pidfd)
@@ -107,7 +107,7 @@ pub(super) struct Kin {
 }
 
 impl Kin {
-    pub(super) fn of(pid: u32) -> Option<Self> {
+    pub(super) fn read(pid: u32) -> Option<Self> {
         Self::parse(
             pid,
             &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?,

@@ -42,7 +42,7 @@ impl fmt::Display for Listening {
 }
 
 /// The listening sockets of the calling thread's network namespace that `is_member` processes have open.
-pub(super) fn of(is_member: impl Fn(u32) -> bool) -> io::Result<Vec<Listening>> {
+pub(super) fn find(is_member: impl Fn(u32) -> bool) -> io::Result<Vec<Listening>> {
     let mut open: BTreeMap<u64, (&'static str, Endpoint)> = BTreeMap::new();
     if let Answer::Tcp(sockets) = ask::answer(Question::Tcp)? {
         let listening = sockets.iter().filter(|socket| socket.state == LISTEN);
@@ -96,7 +96,7 @@ mod tests {
         let connected = UdpSocket::bind("127.0.0.1:0").unwrap();
         connected.connect(tcp.local_addr().unwrap()).unwrap();
         let us = std::process::id();
-        let all = of(|pid| pid == us).unwrap();
+        let all = find(|pid| pid == us).unwrap();
         let has = |protocol: &str, address: SocketAddr| {
             all.iter()
                 .any(|one| one.protocol == protocol && one.address == address)
@@ -109,7 +109,7 @@ mod tests {
         assert!(any.serves("udp", SocketAddr::new([127, 0, 0, 1].into(), udp.port())));
         assert!(!any.serves("tcp", udp));
         assert!(any.to_string().ends_with(&format!("pid {us})")), "{any}");
-        assert!(of(|_| false).unwrap().is_empty());
+        assert!(find(|_| false).unwrap().is_empty());
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn members_of_unit(unit: &str) -> io::Result<Vec<u32>> {
 pub fn main_of_unit(unit: &str) -> Result<u32> {
     let tried = format!("find the processes of {unit}");
     let members = members_of_unit(unit).map_err(Error::system(tried.clone()))?;
-    let kin: Vec<Kin> = members.iter().filter_map(|pid| Kin::of(*pid)).collect();
+    let kin: Vec<Kin> = members.iter().filter_map(|pid| Kin::read(*pid)).collect();
     let is_first = |one: &&Kin| !members.contains(&one.parent);
     let first = kin
         .iter()

@@ -35,7 +35,7 @@ fn a_line_on_stdout_makes_it_ready_and_is_handed_back() {
 }
 
 #[test]
-fn one_that_dies_before_it_is_ready_is_told_with_its_last_words() {
+fn one_that_dies_before_it_is_ready_is_reported_with_its_last_words() {
     let service = Service::start(&shell("echo no such zone >&2; exit 3")).unwrap();
     let error = service
         .wait_ready(&Ready::Line("listening".to_owned()), LONG)

@@ -205,7 +205,7 @@ fn a_mapped_address_is_shown_as_what_it_is() {
 }
 
 #[test]
-fn single_connections_are_told_beside_the_listeners() {
+fn single_connections_are_reported_beside_the_listeners() {
     if !root_or_skip() {
         return;
     }
@@ -256,7 +256,7 @@ fn single_connections_are_told_beside_the_listeners() {
 }
 
 #[test]
-fn more_single_connections_than_fit_one_answer_are_all_told() {
+fn more_single_connections_than_fit_one_answer_are_all_reported() {
     if !root_or_skip() {
         return;
     }

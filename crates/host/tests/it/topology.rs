@@ -199,7 +199,7 @@ fn planted_chains_are_seen_counted_and_removed_and_the_host_keeps_its_own() {
     assert_eq!(lab.base_chains().unwrap(), []);
     lab.plant_chains("rungwise").unwrap();
     let chains = lab.base_chains().unwrap();
-    let told: Vec<_> = chains
+    let listed: Vec<_> = chains
         .iter()
         .map(|c| {
             (
@@ -212,7 +212,7 @@ fn planted_chains_are_seen_counted_and_removed_and_the_host_keeps_its_own() {
         })
         .collect();
     assert_eq!(
-        told,
+        listed,
         [
             ("inet", "rungwise", "input", "input", 1),
             ("inet", "rungwise", "output", "output", 1)

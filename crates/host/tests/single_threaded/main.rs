@@ -225,13 +225,13 @@ fn interrupt() {
 fn hold() {
     let (near, far) = pair();
     let service = sleeper(&near);
-    let told = format!(
+    let line = format!(
         "{} {} {}\n",
         near.netns().unwrap(),
         far.netns().unwrap(),
         service.pid()
     );
-    std::io::stdout().write_all(told.as_bytes()).unwrap();
+    std::io::stdout().write_all(line.as_bytes()).unwrap();
     loop {
         std::thread::park();
     }

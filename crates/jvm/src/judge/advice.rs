@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn zgc_of_one_generation_is_told_where_there_is_a_choice() {
+    fn zgc_of_one_generation_is_reported_where_there_is_a_choice() {
         let rule = "zgc-of-one-generation";
         assert_eq!(outcome(21, "-XX:+UseZGC", rule), Watch);
         assert_eq!(outcome(21, "-XX:+UseZGC -XX:+ZGenerational", rule), Clear);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_gc_log_is_told() {
+    fn an_endless_gc_log_is_reported() {
         let rule = "gc-log-unbounded";
         assert_eq!(outcome(8, "-Xloggc:gc.log", rule), Watch);
         assert_eq!(
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_dump_that_is_off_is_told() {
+    fn a_heap_dump_that_is_off_is_reported() {
         let rule = "heap-dump-on-oom-missing";
         assert_eq!(outcome(17, "-XX:-HeapDumpOnOutOfMemoryError", rule), Watch);
         assert_eq!(outcome(17, "-XX:+HeapDumpOnOutOfMemoryError", rule), Clear);

@@ -69,11 +69,11 @@ impl Case {
         if let Some((_, collector)) = self.chosen().first() {
             return (*collector, true);
         }
-        let told = self
+        let configured_cpus = self
             .line
             .number("ActiveProcessorCount")
             .filter(|cpus| *cpus > 0);
-        let small = told
+        let small = configured_cpus
             .map(|cpus| cpus as f64)
             .or(self.machine.cpus)
             .is_some_and(|cpus| cpus.ceil() < SERVER_CPUS)
@@ -101,7 +101,7 @@ impl Case {
             let given = self.line.given(switch);
             given.filter(|_| self.line.switch(switch) == Some(false))
         };
-        // Which of the two is the default depends on the machine: known only of one that is told, or if neither is left.
+        // Which of the two is the default depends on the machine: known only of one that is given, or if neither is left.
         let (g1, serial) = (off("UseG1GC"), off("UseSerialGC"));
         match collector {
             _ if g1.is_some() && serial.is_some() => g1,
@@ -111,12 +111,15 @@ impl Case {
         }
     }
 
-    /// Whether that depends on the machine, which is not told.
+    /// Whether that depends on the machine, which is unknown.
     pub(super) fn default_may_be_off(&self) -> bool {
-        let told = self.machine.cpus.is_some() && self.machine.room().is_some();
+        let machine_known = self.machine.cpus.is_some() && self.machine.room().is_some();
         let (_, chosen) = self.collector();
         let off = |switch: &str| self.line.switch(switch) == Some(false);
-        self.release > Release(8) && !told && !chosen && (off("UseG1GC") != off("UseSerialGC"))
+        self.release > Release(8)
+            && !machine_known
+            && !chosen
+            && (off("UseG1GC") != off("UseSerialGC"))
     }
 
     /// Collectors that are switched on, each once, with the switch. What this JDK does not know chooses nothing.
@@ -304,12 +307,12 @@ fn young_size_fixed(case: &Case) -> Vec<Finding> {
         );
     };
     let goal = case.line.given("MaxGCPauseMillis");
-    let told = goal.map_or_else(
+    let pause_goal = goal.map_or_else(
         || "the default pause goal of 200 ms".to_owned(),
         |goal| format!("the goal {}", goal.written),
     );
     let sentence = format!(
-        "{} fixes the young generation: G1 cannot resize it to meet {told}",
+        "{} fixes the young generation: G1 cannot resize it to meet {pause_goal}",
         given.written
     );
     let confidence = if goal.is_some() {
@@ -415,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_young_generation_is_told_under_g1_alone() {
+    fn a_fixed_young_generation_is_reported_under_g1_alone() {
         let rule = "jvm-young-size-fixed";
         assert_eq!(outcome(17, "-Xmn2g -XX:MaxGCPauseMillis=100", rule), Watch);
         assert_eq!(outcome(17, "-XX:NewSize=1g -XX:MaxNewSize=2g", rule), Clear);

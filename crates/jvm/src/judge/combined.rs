@@ -125,7 +125,7 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
         if less < more || less.total_cmp(&more).is_eq() && !pair.strict {
             continue;
         }
-        let told = |given: Option<&Given>, name: &str, value: f64| match given {
+        let describe = |given: Option<&Given>, name: &str, value: f64| match given {
             Some(given) => given.written.clone(),
             None => format!("{name} ({value} by default)"),
         };
@@ -139,8 +139,8 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
         } else {
             "greater than"
         };
-        let first = told(given.0, pair.small, less);
-        let second = told(given.1, pair.large, more);
+        let first = describe(given.0, pair.small, less);
+        let second = describe(given.1, pair.large, more);
         let sentence = format!("{first} is {than} {second}: {} {then}", case.release);
         let Some(at) = given.0.or(given.1) else {
             continue;
@@ -337,7 +337,7 @@ fn overridden(case: &Case) -> Vec<Finding> {
                 TAKE_OUT,
             );
             findings.push(finding);
-            // `-Xmn` sets two flags and is told once.
+            // `-Xmn` sets two flags and is reported once.
             break;
         }
     }
@@ -382,7 +382,7 @@ fn redundant(case: &Case) -> Vec<Finding> {
             (Type::Double, None) => setting.text().parse::<f64>().ok() == default.parse().ok(),
             _ => false,
         };
-        // Unlocking is off by default and shown as such, and `-` of it is rare enough to be told.
+        // Unlocking is off by default and shown as such, and `-` of it is rare enough to be reported.
         if equal && flag.is_alive() {
             let sentence = format!("{} is the default of {}", given.written, case.release);
             let finding = watch(given, sentence)
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_another_one_kills_is_told() {
+    fn a_flag_that_another_one_kills_is_reported() {
         let rule = "jvm-flag-without-effect";
         for (release, line) in [
             (
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_told_and_what_the_machine_decides_is_not() {
+    fn a_default_is_reported_and_what_the_machine_decides_is_not() {
         let rule = "jvm-flag-is-the-default";
         assert_eq!(outcome(17, "-XX:SurvivorRatio=8", rule), Watch);
         assert_eq!(outcome(17, "-XX:SurvivorRatio=7", rule), Clear);

@@ -82,8 +82,8 @@ fn removed(case: &Case) -> Vec<Finding> {
             let first = elsewhere.iter().map(ToString::to_string).next();
             format!("it was added later; {} has it", first.unwrap_or_default())
         };
-        let overlooked = case.overlooks_unknown();
-        let what = if overlooked {
+        let ignored = case.ignores_unknown();
+        let what = if ignored {
             format!(
                 "{} silently ignores {}: {when}",
                 case.release, given.written
@@ -94,11 +94,7 @@ fn removed(case: &Case) -> Vec<Finding> {
                 case.release, given.written
             )
         };
-        let severity = if overlooked {
-            Grade::Medium
-        } else {
-            Grade::High
-        };
+        let severity = if ignored { Grade::Medium } else { Grade::High };
         let mut finding = act(given, what).severity(severity).confidence(Grade::High);
         if let Some(words) = Release::known()
             .filter_map(|other| entry(other.table(), given).map(|flag| (other, flag)))
@@ -198,7 +194,7 @@ fn unknown(case: &Case) -> Vec<Finding> {
             .map_or("", |setting| setting.name.as_str());
         let near = case.table().nearest(name);
         let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        let what = if case.overlooks_unknown() {
+        let what = if case.ignores_unknown() {
             "silently ignores it"
         } else {
             "refuses to start"
@@ -207,7 +203,7 @@ fn unknown(case: &Case) -> Vec<Finding> {
             "no known JDK has {}; {} {what}{hint}",
             given.written, case.release
         );
-        let severity = if case.overlooks_unknown() {
+        let severity = if case.ignores_unknown() {
             Grade::Medium
         } else {
             Grade::High
@@ -353,7 +349,7 @@ fn locked(case: &Case) -> Vec<Finding> {
             continue;
         };
         // JDK 8 drops a locked flag where it drops what it does not know.
-        let drops = case.overlooks_unknown() && case.release <= Release(8);
+        let drops = case.ignores_unknown() && case.release <= Release(8);
         if unlocked.contains(&unlock) || flag.name == unlock || drops {
             continue;
         }
@@ -433,7 +429,7 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
                 bounds: None,
                 ..*flag
             };
-            let drops = case.overlooks_unknown() && case.release <= Release(8) && given.is_flag();
+            let drops = case.ignores_unknown() && case.release <= Release(8) && given.is_flag();
             if refused::overflows(case, setting) || drops && readable.refuses(setting).is_some() {
                 continue;
             }
@@ -589,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_told_with_the_nearest_flag() {
+    fn a_slip_is_reported_with_the_nearest_flag() {
         let rule = "jvm-flag-unknown";
         let (found, sentence) = outcome(17, "-XX:MaxGCPauseMilis=100", rule);
         assert_eq!(found, Act);
@@ -621,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_do_nothing_are_told_with_the_release() {
+    fn flags_that_do_nothing_are_reported_with_the_release() {
         let rule = "jvm-flag-ignored";
         let (found, sentence) = outcome(8, "-XX:MaxPermSize=64m", rule);
         assert_eq!(found, Act);
@@ -659,8 +655,8 @@ mod tests {
             .into_iter()
             .find(|finding| finding.rule == "jvm-flag-ignored")
             .unwrap();
-        let told = format!("{finding:?}");
-        assert!(!told.contains("MaxMetaspaceSize="), "{told}");
+        let printed = format!("{finding:?}");
+        assert!(!printed.contains("MaxMetaspaceSize="), "{printed}");
         assert!(
             migrate(&line, Release(8), Release(17))
                 .line

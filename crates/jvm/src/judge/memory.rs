@@ -23,7 +23,7 @@ pub(super) const HEAP_EXCEEDS_MEMORY: OptionRule = OptionRule {
     judge: heap_exceeds_memory,
 };
 
-/// Below this share of the room left beside heap and other bounds, it is told. A guess: stacks of 200 threads are
+/// Below this share of the room left beside heap and other bounds, it is reported. A guess: stacks of 200 threads are
 /// 200 MiB, GC structures of G1 some percent of the heap.
 const LEFT: f64 = 0.1;
 
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_without_size_is_told() {
+    fn a_heap_without_size_is_reported() {
         let rule = "jvm-heap-not-set";
         let (found, sentences) = outcome_of(17, "", on(8, 4, 4.0), rule);
         assert_eq!(found, Watch);

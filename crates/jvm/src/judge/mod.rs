@@ -137,8 +137,8 @@ impl Case {
         case
     }
 
-    /// The JVM was told to say nothing of flags that it does not know.
-    fn overlooks_unknown(&self) -> bool {
+    /// The JVM ignores flags that it does not know.
+    fn ignores_unknown(&self) -> bool {
         self.line.is_on("IgnoreUnrecognizedVMOptions")
     }
 
@@ -349,15 +349,16 @@ mod tests {
                     .iter()
                     .filter(|finding| finding.outcome <= Outcome::Watch)
                 {
-                    let told = !finding.evidence.is_empty() || finding.subject == "command-line";
-                    assert!(told, "{}: no evidence", finding.rule);
+                    let has_evidence =
+                        !finding.evidence.is_empty() || finding.subject == "command-line";
+                    assert!(has_evidence, "{}: no evidence", finding.rule);
                 }
             }
         }
     }
 
     #[test]
-    fn what_stops_the_jvm_is_told_first() {
+    fn what_stops_the_jvm_is_reported_first() {
         let case = Case {
             release: Release(17),
             update: None,

@@ -133,7 +133,7 @@ fn listed(given: &Given) -> String {
 
 /// Whether somebody wrote it; what a JVM says of itself it has taken already.
 fn is_written(given: &Given) -> bool {
-    !matches!(given.origin, Origin::Told | Origin::Log)
+    !matches!(given.origin, Origin::PerfData | Origin::Log)
 }
 
 pub(super) fn taken(case: &Case, given: &Given) -> Taken {
@@ -205,7 +205,7 @@ fn unrecognized(case: &Case, given: &Given, option: &str) -> Taken {
     if case.release > ASKED[ASKED.len() - 1] {
         return Taken::Unknown(format!("{} was not tested and may have it", case.release));
     }
-    if case.overlooks_unknown() && given.written.starts_with('-') {
+    if case.ignores_unknown() && given.written.starts_with('-') {
         // `IgnoreUnrecognizedVMOptions` holds for these as well, as long as the launcher does not read them.
         return Taken::Yes;
     }
@@ -240,7 +240,7 @@ fn nearest(release: Release, option: &str) -> Option<String> {
 fn refused_options(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for given in &case.line.options {
-        // Told by the judgement of options that another JDK has.
+        // Reported by the judgement of options that another JDK has.
         if case
             .entry(given)
             .is_some_and(|entry| entry.kind == Kind::Refused)

@@ -32,7 +32,7 @@ const STOPS: [&str; 8] = [
 
 impl Start {
     /// The answer that findings of [`judge`] hold.
-    pub fn of(findings: &[Finding]) -> Self {
+    pub fn from_findings(findings: &[Finding]) -> Self {
         let stops = |finding: &&Finding| {
             STOPS.contains(&finding.rule.as_str())
                 && finding.outcome == Outcome::Act
@@ -58,5 +58,5 @@ impl Start {
 
 /// Whether a JVM starts with the options of the case.
 pub fn start(case: &Case) -> Start {
-    Start::of(&judge(case))
+    Start::from_findings(&judge(case))
 }

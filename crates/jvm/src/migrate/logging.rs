@@ -208,13 +208,13 @@ mod tests {
     fn the_header_of_a_log_keeps_its_rotation_and_dates_and_leaves_the_file_to_be_named() {
         let header = "-XX:GCLogFileSize=4194304 -XX:NumberOfGCLogFiles=50 -XX:+PrintGC -XX:+PrintGCDateStamps \
             -XX:+PrintGCDetails -XX:+PrintGCTimeStamps -XX:+UseGCLogFileRotation -XX:+UseParallelGC";
-        let step = step(&CommandLine::of_told(header, Origin::Log), Release(8));
+        let step = step(&CommandLine::parse_printed(header, Origin::Log), Release(8));
         assert_eq!(
             step.into,
             ["-Xlog:gc*:file=gc.log:time,uptime,level,tags:filecount=50,filesize=4194304"]
         );
         assert!(step.why.contains("does not name"), "{}", step.why);
-        let plain = CommandLine::of_told("-XX:+PrintGC -XX:+PrintGCTimeStamps", Origin::Log);
+        let plain = CommandLine::parse_printed("-XX:+PrintGC -XX:+PrintGCTimeStamps", Origin::Log);
         assert_eq!(
             super::step(&plain, Release(8)).into,
             ["-Xlog:gc:file=gc.log:uptime,level,tags:filecount=0"]

@@ -184,7 +184,7 @@ impl Context {
     }
 
     fn by_rule(&self, given: &Given) -> Option<OptionChange> {
-        let mut rules = rules::of(given);
+        let mut rules = rules::matching(given);
         let (rule, into) = rules.find_map(|rule| Some((rule, (rule.into)(self, given)?)))?;
         // A rule must not put back what it takes out, nor name what this JDK does not have.
         let fits = into.iter().all(|option| {
@@ -252,7 +252,7 @@ mod tests {
             -XX:MaxNewSize=697933824 -XX:MaxTenuringThreshold=6 -XX:NewSize=697933824 -XX:OldPLABSize=16 \
             -XX:OldSize=1395867648 -XX:OnError=/opt/told.sh %p -XX:SurvivorRatio=6 -XX:+UseCompressedOops \
             -XX:+UseConcMarkSweepGC -XX:+UseParNewGC";
-        let line = CommandLine::of_told(header, Origin::Log);
+        let line = CommandLine::parse_printed(header, Origin::Log);
         for to in [17, 25] {
             let moved = migrate(&line, Release(8), Release(to)).line.to_string();
             let left = "-XX:InitialHeapSize=4294967296 -XX:MaxHeapSize=6442450944 -XX:MaxMetaspaceSize=536870912 \
@@ -266,8 +266,10 @@ mod tests {
             17,
         );
         assert_eq!(written, "-XX:+UseG1GC -XX:MaxTenuringThreshold=6");
-        let ages =
-            CommandLine::of_told("-XX:MaxTenuringThreshold=6 -XX:+UseParallelGC", Origin::Log);
+        let ages = CommandLine::parse_printed(
+            "-XX:MaxTenuringThreshold=6 -XX:+UseParallelGC",
+            Origin::Log,
+        );
         assert_eq!(migrate(&ages, Release(8), Release(17)).steps, []);
     }
 

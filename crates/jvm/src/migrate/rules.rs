@@ -19,7 +19,7 @@ pub(super) struct Rule {
 }
 
 /// The rules for an option; the first that applies is the one.
-pub(super) fn of(given: &Given) -> impl Iterator<Item = &'static Rule> {
+pub(super) fn matching(given: &Given) -> impl Iterator<Item = &'static Rule> {
     let flag = given
         .sets
         .first()

@@ -89,8 +89,8 @@ fn moved(case: &Case, to: Release, text: &str) -> Result<Option<String>, String>
         }
     }
     let reasons: Vec<&str> = moved.steps.iter().map(|step| step.why.as_str()).collect();
-    let told = |words: &String| reasons.iter().any(|why| why.contains(words));
-    if expected.join(" ") == becomes && because.iter().all(told) {
+    let has_reason = |words: &String| reasons.iter().any(|why| why.contains(words));
+    if expected.join(" ") == becomes && because.iter().all(has_reason) {
         return Ok(None);
     }
     Ok(Some(format!(

@@ -102,8 +102,8 @@ fn jvms() -> BTreeMap<Release, PathBuf> {
     let homes = homes.iter().map(|home| home.join("bin/java"));
     let mut found = BTreeMap::new();
     for java in programs.chain(homes).filter(|java| java.exists()) {
-        let told = run(&java, &["-version"]);
-        let version = told.split('"').nth(1).and_then(Release::parse);
+        let output = run(&java, &["-version"]);
+        let version = output.split('"').nth(1).and_then(Release::parse);
         if let Some(release) = version.filter(|release| release.is_known()) {
             found.entry(release).or_insert(java);
         }
@@ -166,12 +166,12 @@ fn ours(release: Release, option: &str) -> &'static str {
 
 /// What the JVM says of it.
 fn theirs(java: &Path, option: &str) -> &'static str {
-    let told = run(java, &[option, END[0], END[1], "-version"]);
-    if !told.contains(ENDED) {
+    let output = run(java, &[option, END[0], END[1], "-version"]);
+    if !output.contains(ENDED) {
         "refused"
-    } else if told.contains("gnoring option") {
+    } else if output.contains("gnoring option") {
         "ignored"
-    } else if told.contains("deprecated") {
+    } else if output.contains("deprecated") {
         "deprecated"
     } else {
         "taken"
@@ -229,11 +229,11 @@ fn what_we_say_of_a_line_is_what_the_whole_start_shows() {
     for (release, java) in jvms() {
         for line in CHECKED_LATE {
             let options: Vec<&str> = line.split(' ').chain(["-version"]).collect();
-            let told = run(&java, &options);
+            let output = run(&java, &options);
             // Its last line names the machine that it is: `OpenJDK 64-Bit Server VM (build 25.0.3+9, mixed mode)`.
-            let starts = told.contains("(build ");
+            let starts = output.contains("(build ");
             let refused = ours(release, line) == "refused";
-            assert_eq!(refused, !starts, "{release} {line}: {told}");
+            assert_eq!(refused, !starts, "{release} {line}: {output}");
         }
     }
 }
@@ -247,8 +247,8 @@ fn the_tags_of_xlog_are_those_that_the_jvm_lists() {
         if release < Release(9) {
             continue;
         }
-        let told = run(&java, &["-Xlog:help"]);
-        let (_, list) = told.split_once("Available log tags:").unwrap();
+        let output = run(&java, &["-Xlog:help"]);
+        let (_, list) = output.split_once("Available log tags:").unwrap();
         let theirs: Vec<&str> = list
             .trim_start()
             .lines()
@@ -295,10 +295,10 @@ fn names_of_other_jdks_are_judged_as_the_jvm_does() {
 #[test]
 fn constant_defaults_are_those_of_the_jvm() {
     for (release, java) in jvms() {
-        let told = run(&java, &["-XX:+PrintFlagsInitial", "-version"]);
+        let output = run(&java, &["-XX:+PrintFlagsInitial", "-version"]);
         let mut seen = 0;
         let mut wrong = Vec::new();
-        for line in told.lines() {
+        for line in output.lines() {
             let Some((head, rest)) = line.split_once('=') else {
                 continue;
             };
@@ -340,8 +340,8 @@ fn a_command_line_of_jdk_8_starts_on_newer_jdks_without_a_complaint() {
                 .iter()
                 .map(|given| given.written.as_str())
                 .collect();
-            let told = run(&java, &[&words[..], &["-version"]].concat());
-            let complaint = told.lines().find(|line| {
+            let output = run(&java, &[&words[..], &["-version"]].concat());
+            let complaint = output.lines().find(|line| {
                 let complains = [
                     "warning:",
                     "[warning]",
@@ -351,7 +351,7 @@ fn a_command_line_of_jdk_8_starts_on_newer_jdks_without_a_complaint() {
                 ];
                 complains.iter().any(|word| line.contains(word))
             });
-            assert!(told.contains("version \""), "{release}: {new}\n{told}");
+            assert!(output.contains("version \""), "{release}: {new}\n{output}");
             assert_eq!(complaint, None, "{release}: {new}");
         }
     }

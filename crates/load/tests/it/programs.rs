@@ -13,7 +13,7 @@ fn output(file: &str) -> String {
 
 fn read(reader: &str, file: &str) -> Figures {
     let text = output(file);
-    let found = Reader::of(&text).map(|reader| reader.id);
+    let found = Reader::recognise(&text).map(|reader| reader.id);
     assert_eq!(found, Some(reader), "{file}");
     let reader = Reader::by_id(reader).unwrap();
     let figures = (reader.read)(&text).unwrap();
@@ -193,7 +193,7 @@ fn what_is_another_programs_output_says_what_is_missing() {
             reader.id
         );
     }
-    assert!(Reader::of("Segmentation fault\n").is_none());
+    assert!(Reader::recognise("Segmentation fault\n").is_none());
 }
 
 proptest! {

@@ -47,7 +47,7 @@ keys! { GC;
     GC_FULLS_EXPLICIT = "gc.fulls_explicit", Count, Jvm, "Full collections requested by System.gc()";
     GC_FULLS_INSPECTION = "gc.fulls_inspection", Count, Jvm, "Full collections requested by a tool: heap dump, heap inspection, diagnostic command";
     GC_FULLS_METADATA = "gc.fulls_metadata", Count, Jvm, "Full collections because of metaspace or the permanent generation";
-    GC_FULLS_UNTOLD = "gc.fulls_untold", Count, Jvm, "Full collections whose cause the log does not show";
+    GC_FULLS_UNKNOWN = "gc.fulls_untold", Count, Jvm, "Full collections whose cause the log does not show";
     GC_HEAP_CAPACITY = "gc.heap_capacity", Bytes, Jvm, "Capacity of the heap, last seen";
     GC_HEAP_MAX = "gc.heap_max", Bytes, Jvm, "Largest heap that the JVM may have, from the header; else the largest capacity seen";
     GC_HEAP_RESIZES = "gc.heap_resizes", Count, Jvm, "Changes of the heap's capacity (with Parallel: of the old generation's) by 5 % and more, later than five minutes after the JVM or the log began";

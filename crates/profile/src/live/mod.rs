@@ -295,7 +295,7 @@ impl View {
             })
             .collect();
         let (code, of_code) = jit::collect(made);
-        let names = Names::of(places, &self.memory, root, code, &mut notes);
+        let names = Names::resolve(places, &self.memory, root, code, &mut notes);
         let frames: Vec<Frame> = places
             .iter()
             .map(|place| names.frame(*place, &self.memory, &self.table))

@@ -31,7 +31,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Looks all of them up. `root` is the root folder of the process, kept open: it may have ended.
-    pub(super) fn of(
+    pub(super) fn resolve(
         places: &[Place],
         memory: &Memory,
         root: Option<&File>,

@@ -142,7 +142,7 @@ fn sample(misc: u16, body: &[u8]) -> Option<Timed> {
         record: Record::Sample {
             process,
             thread,
-            mode: Mode::of(misc),
+            mode: Mode::from_misc(misc),
             chain: entries
                 .iter()
                 .map(|bytes| u64::from_ne_bytes(*bytes))

@@ -267,7 +267,7 @@ fn no_mount_is_left_behind() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_which_switch_forbids_it() {
+fn a_user_without_rights_learns_which_switch_forbids_it() {
     let switch = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     if switch.trim().parse::<i32>().unwrap() < 1 {
         skipped("perf_event_paranoid lets everybody watch");

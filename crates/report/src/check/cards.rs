@@ -5,9 +5,9 @@ use rungwise_model::check::{CheckReport, Estimate, Finding, Grade, Outcome, Reco
 use crate::block::{Card, Mark, Tone, Turning};
 use crate::numbers;
 
-pub(super) fn of(report: &CheckReport, outcome: Outcome) -> Vec<Card> {
+pub(super) fn by_outcome(report: &CheckReport, outcome: Outcome) -> Vec<Card> {
     let mut cards: Vec<Card> = Vec::new();
-    for finding in super::of(report, outcome) {
+    for finding in super::findings_with(report, outcome) {
         let card = card(finding);
         match cards.iter_mut().find(|known| known.rule == card.rule) {
             Some(first) => first.also.push(card),
@@ -154,14 +154,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_that_stand_alike_are_told_once() {
+    fn queues_that_stand_alike_are_reported_once() {
         assert_eq!(once("0-4 0-4 0-4"), "0-4, 3 times");
         assert_eq!(once("0-4 5"), "0-4 5");
         assert_eq!(once("on"), "on");
     }
 
     #[test]
-    fn a_large_gain_is_told_as_a_factor() {
+    fn a_large_gain_is_reported_as_a_factor() {
         let estimate = |low, high| {
             let basis = "the reference case".to_owned();
             estimated(&Estimate { low, high, basis })

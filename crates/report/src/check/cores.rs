@@ -6,7 +6,7 @@ use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
 use super::data::Named;
-use super::look::{self, number, words};
+use super::readings::{self, number, words};
 use super::scheduling::table;
 use crate::block::{Block, Cell, Chart, Column, Map, MapGroup, MapRow, Plot, Table};
 use crate::numbers;
@@ -47,7 +47,7 @@ pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
 
 /// The CPUs that anything is known of.
 fn cpus(evidence: &Evidence) -> BTreeSet<Subject> {
-    look::subjects(evidence, &[&keys::CPU_BUSY, &keys::SOFTIRQ_NET_RX_SHARE])
+    readings::subjects(evidence, &[&keys::CPU_BUSY, &keys::SOFTIRQ_NET_RX_SHARE])
 }
 
 fn map(evidence: &Evidence) -> Option<Chart> {
@@ -87,7 +87,7 @@ fn map(evidence: &Evidence) -> Option<Chart> {
             row.push(waits.get(&at).copied());
         }
         let tallied = |map: &BTreeMap<usize, Vec<&str>>| {
-            look::tallied(map.get(&at).into_iter().flatten().copied())
+            readings::tallied(map.get(&at).into_iter().flatten().copied())
         };
         let node = number(evidence, &keys::CPU_NODE, cpu).map(|node| node as u64);
         nodes.entry(node).or_default().push(MapRow {
@@ -177,7 +177,7 @@ fn landing(evidence: &Evidence) -> BTreeMap<usize, Vec<&str>> {
     let mut landing: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for (irq, device) in evidence.each_words(&keys::IRQ_DEVICE).unwrap_or_default() {
         let routed = words(evidence, &keys::IRQ_EFFECTIVE, irq)
-            .map(look::cpus)
+            .map(readings::cpus)
             .filter(|cpus| cpus.len() == 1)
             .and_then(|cpus| cpus.first().copied());
         let busiest = number(evidence, &keys::IRQ_BUSIEST_CPU, irq).map(|cpu| cpu as usize);
@@ -212,7 +212,7 @@ fn by_cpu<'e>(
 ) -> BTreeMap<usize, Vec<&'e str>> {
     let mut cpus: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for (queue, mask) in evidence.each_words(masks).unwrap_or_default() {
-        for cpu in look::cpus(mask.value) {
+        for cpu in readings::cpus(mask.value) {
             cpus.entry(cpu).or_default().push(called(queue));
         }
     }
@@ -338,11 +338,11 @@ mod tests {
     fn what_the_kernel_keeps_by_cpu_goes_before_what_threads_tell() {
         let mut evidence = Evidence::over(10.0);
         let thread = Subject::new(Kind::Thread, "7:8");
-        let told = [
+        let readings = [
             (&keys::SCHED_LAST_CPU, thread.clone(), 1.0),
             (&keys::SCHED_RUN_DELAY, thread, 0.4),
         ];
-        for (key, subject, value) in told {
+        for (key, subject, value) in readings {
             evidence.number(key, subject, value, Origin::default());
         }
         assert_eq!(waits(&evidence).0, [(1, 0.4)].into());

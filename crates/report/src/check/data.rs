@@ -3,7 +3,7 @@
 use rungwise_model::check::{self, Scalar};
 use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 
-use super::look;
+use super::readings;
 use crate::block::{Cell, Chart, Column, Table};
 use crate::numbers::{ABSENT, THIN};
 
@@ -75,7 +75,7 @@ fn plain(text: &str) -> String {
     text.replace(THIN, " ")
 }
 
-/// One thing that is told of the host: its name, its value in words, and the number behind it where it is one number.
+/// One fact about the host: its name, its value in words, and the number behind it where it is one number.
 pub(super) struct Fact {
     pub(super) name: String,
     pub(super) shown: String,
@@ -96,12 +96,12 @@ impl Fact {
     }
 
     /// The number or the words of this key of the host; nothing where it is unknown.
-    pub(super) fn of(evidence: &Evidence, name: &str, key: &'static Key) -> Option<Self> {
+    pub(super) fn reading(evidence: &Evidence, name: &str, key: &'static Key) -> Option<Self> {
         let host = Subject::host();
         Some(Self {
-            raw: look::number(evidence, key, &host),
+            raw: readings::number(evidence, key, &host),
             unit: key.unit,
-            ..Self::words(name, look::shown(evidence, key, &host)?)
+            ..Self::words(name, readings::shown(evidence, key, &host)?)
         })
     }
 

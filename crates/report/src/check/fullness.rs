@@ -3,7 +3,7 @@
 use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
-use super::look::{self, number};
+use super::readings::{self, number};
 use crate::block::{Bar, BarGroup, Bars, Cell, Chart, Column, Part, Plot, Table};
 use crate::{numbers, scale};
 
@@ -78,7 +78,7 @@ fn resources(evidence: &Evidence) -> Vec<Resource> {
     // The one that is most so; where none is, without a name.
     let most = |name: &str, key: &'static Key| {
         let all = evidence.each(key).ok()?;
-        let largest = look::largest(evidence, key, 1);
+        let largest = readings::largest(evidence, key, 1);
         let share = |subject| number(evidence, key, subject);
         match largest.first() {
             Some(subject) => Some(Resource {
@@ -124,7 +124,7 @@ fn accept_queue(evidence: &Evidence) -> Option<Resource> {
         let most = number(evidence, &keys::TCP_ACCEPT_BACKLOG, listener)?;
         (most > 0.0).then_some(waiting / most)
     };
-    look::subjects(evidence, &[&keys::TCP_ACCEPT_BACKLOG])
+    readings::subjects(evidence, &[&keys::TCP_ACCEPT_BACKLOG])
         .iter()
         .filter_map(|listener| {
             Some(Resource {

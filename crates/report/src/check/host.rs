@@ -5,7 +5,7 @@ use rungwise_model::keys;
 
 use super::data::{Fact, Named};
 use super::fullness;
-use super::look::{self, number, shown, words};
+use super::readings::{self, number, shown, words};
 use super::scheduling::table;
 use crate::block::{Block, Table, Tile, Tone};
 use crate::numbers;
@@ -91,7 +91,7 @@ fn command_line(evidence: &Evidence) -> Option<Fact> {
 fn tiles(evidence: &Evidence) -> Vec<Fact> {
     let host = Subject::host();
     let value = |key| shown(evidence, key, &host);
-    let of = |name, key| Fact::of(evidence, name, key);
+    let of = |name, key| Fact::reading(evidence, name, key);
     // A number that is reckoned of several readings.
     let reckoned = |name: &str, raw: Option<f64>, unit: Unit, show: fn(f64) -> String| {
         raw.map(|raw| Fact {
@@ -100,7 +100,7 @@ fn tiles(evidence: &Evidence) -> Vec<Fact> {
             ..Fact::words(name, show(raw))
         })
     };
-    let disk = look::largest(evidence, &keys::DISK_BUSY, 1)
+    let disk = readings::largest(evidence, &keys::DISK_BUSY, 1)
         .first()
         .and_then(|disk| number(evidence, &keys::DISK_BUSY, disk))
         .or_else(|| evidence.each(&keys::DISK_BUSY).ok().map(|_| 0.0));
@@ -126,7 +126,7 @@ fn tiles(evidence: &Evidence) -> Vec<Fact> {
         reckoned("Network in", packets, Unit::PerSecond, numbers::rate).map(|fact| {
             fact.detail([
                 sum(evidence, &keys::DEVICE_RX_BYTES)
-                    .map(|bytes| look::said(&keys::DEVICE_RX_BYTES, bytes)),
+                    .map(|bytes| readings::said(&keys::DEVICE_RX_BYTES, bytes)),
                 busiest(evidence, &keys::DEVICE_USE, "busiest link"),
             ])
         }),
@@ -151,7 +151,7 @@ fn tiles(evidence: &Evidence) -> Vec<Fact> {
 }
 
 fn busiest(evidence: &Evidence, key: &'static Key, what: &str) -> Option<String> {
-    let most = look::largest(evidence, key, 1);
+    let most = readings::largest(evidence, key, 1);
     let subject = most.first()?;
     let share = number(evidence, key, subject)?;
     Some(format!(
@@ -196,11 +196,11 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
         ))
     };
     let bare = evidence.words(&keys::VIRT_HYPERVISOR, &host).is_ok();
-    let of = |name, key| Fact::of(evidence, name, key);
-    let told = |name: &str, words: Option<String>| Some(Fact::words(name, words?));
+    let of = |name, key| Fact::reading(evidence, name, key);
+    let text_fact = |name: &str, words: Option<String>| Some(Fact::words(name, words?));
     [
         of("Kernel", &keys::KERNEL_RELEASE),
-        told(
+        text_fact(
             "CPU",
             joined(vec![
                 value(&keys::CPU_MODEL),
@@ -209,16 +209,16 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
                 value(&keys::CPU_SMT).map(|smt| format!("SMT {smt}")),
             ]),
         ),
-        told(
+        text_fact(
             "Machine",
             joined(vec![value(&keys::BIOS_PRODUCT), value(&keys::BIOS_VENDOR)]),
         ),
-        told(
+        text_fact(
             "Virtualisation",
             virt.or_else(|| bare.then(|| "none detected".to_owned())),
         ),
         of("Load average", &keys::CPU_LOAD1),
-        told(
+        text_fact(
             "Stalled tasks",
             joined(vec![
                 held(&keys::PSI_IO_SOME, &keys::PSI_IO_FULL, "I/O"),
@@ -230,7 +230,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
             ..fact
         }),
         of("IP packets in", &keys::IP_RECEIVED),
-        told(
+        text_fact(
             "Huge pages",
             joined(vec![
                 value(&keys::MEMORY_THP).map(|mode| format!("transparent {mode}")),
@@ -241,7 +241,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
                     .map(|free| format!("{free} free")),
             ]),
         ),
-        told(
+        text_fact(
             "Packet filter",
             joined(vec![
                 value(&keys::NETFILTER_RULES).map(|count| format!("{count} nft rules")),
@@ -249,7 +249,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
                     .map(|tables| format!("legacy tables {tables}")),
             ]),
         ),
-        told(
+        text_fact(
             "Security",
             joined(vec![
                 value(&keys::SELINUX_ACTIVE).map(|state| format!("SELinux {state}")),
@@ -263,7 +263,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
 }
 
 fn devices(evidence: &Evidence) -> Option<Table> {
-    let subjects = look::subjects(evidence, &[&keys::DEVICE_RX_PACKETS, &keys::DEVICE_UP]);
+    let subjects = readings::subjects(evidence, &[&keys::DEVICE_RX_PACKETS, &keys::DEVICE_UP]);
     table(
         evidence,
         "Network devices: traffic",
@@ -290,7 +290,7 @@ fn devices(evidence: &Evidence) -> Option<Table> {
 }
 
 fn device_setup(evidence: &Evidence) -> Option<Table> {
-    let subjects = look::subjects(evidence, &[&keys::DEVICE_RX_PACKETS, &keys::DEVICE_UP]);
+    let subjects = readings::subjects(evidence, &[&keys::DEVICE_RX_PACKETS, &keys::DEVICE_UP]);
     table(
         evidence,
         "Network devices: setup",
@@ -316,14 +316,14 @@ fn device_setup(evidence: &Evidence) -> Option<Table> {
 
 /// The busiest queues; where no driver counts, those that steering is set for.
 fn queues(evidence: &Evidence) -> Option<Table> {
-    let mut subjects = look::largest(evidence, &keys::QUEUE_PACKETS, MOST_QUEUES);
+    let mut subjects = readings::largest(evidence, &keys::QUEUE_PACKETS, MOST_QUEUES);
     if subjects.is_empty() {
         let set = |queue: &Subject| {
             [&keys::RPS_MASK, &keys::XPS_MASK, &keys::XPS_RXQS]
                 .into_iter()
                 .any(|key| words(evidence, key, queue).is_some())
         };
-        let all = look::subjects(
+        let all = readings::subjects(
             evidence,
             &[&keys::RPS_MASK, &keys::XPS_MASK, &keys::XPS_RXQS],
         );
@@ -346,7 +346,7 @@ fn queues(evidence: &Evidence) -> Option<Table> {
 }
 
 fn disks(evidence: &Evidence) -> Option<Table> {
-    let subjects = look::subjects(evidence, &[&keys::DISK_BUSY]);
+    let subjects = readings::subjects(evidence, &[&keys::DISK_BUSY]);
     table(
         evidence,
         "Disks",
@@ -368,7 +368,7 @@ fn disks(evidence: &Evidence) -> Option<Table> {
 }
 
 fn ports(evidence: &Evidence) -> Option<Table> {
-    let mut subjects: Vec<Subject> = look::subjects(evidence, &[&keys::UDP_SOCKETS])
+    let mut subjects: Vec<Subject> = readings::subjects(evidence, &[&keys::UDP_SOCKETS])
         .into_iter()
         .collect();
     let fullest = |port: &Subject| number(evidence, &keys::UDP_SOCKET_QUEUE, port).unwrap_or(0.0);
@@ -391,7 +391,7 @@ fn ports(evidence: &Evidence) -> Option<Table> {
 }
 
 fn listeners(evidence: &Evidence) -> Option<Table> {
-    let subjects = look::subjects(evidence, &[&keys::TCP_ACCEPT_BACKLOG]);
+    let subjects = readings::subjects(evidence, &[&keys::TCP_ACCEPT_BACKLOG]);
     table(
         evidence,
         "TCP listeners",
@@ -436,7 +436,7 @@ fn connections(evidence: &Evidence) -> Option<Table> {
             ),
             ("Retransmitted", "retrans", &keys::TCP_RETRANS_BYTES_SHARE),
         ],
-        look::largest(evidence, &keys::TCP_BYTES_SENT, MOST).into_iter(),
+        readings::largest(evidence, &keys::TCP_BYTES_SENT, MOST).into_iter(),
     )
 }
 

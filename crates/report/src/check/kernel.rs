@@ -4,7 +4,7 @@ use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
 use super::data::{Fact, Named};
-use super::look::{number, shown, words};
+use super::readings::{number, shown, words};
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -95,9 +95,9 @@ pub(super) const QUOTED: &[&Key] = &[&keys::STACK_SAMPLES];
 /// How many there are, and what it cost to take them.
 fn samples(evidence: &Evidence) -> Option<String> {
     let taken = evidence.host(&keys::STACK_SAMPLES).ok()?;
-    let told = &taken.reading.origin.line;
-    (!told.is_empty()).then(|| {
-        format!("{told}, plus about 20 µs of interrupt time per sample, which no counter includes")
+    let line = &taken.reading.origin.line;
+    (!line.is_empty()).then(|| {
+        format!("{line}, plus about 20 µs of interrupt time per sample, which no counter includes")
     })
 }
 

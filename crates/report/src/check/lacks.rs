@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use rungwise_model::check::{CheckReport, Finding, Lack, Outcome};
 
-use super::of;
+use super::findings_with;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
 /// One line per reason with its remedy and the rules that wait for it; each rule with the key below.
 pub(super) fn undecided(report: &CheckReport) -> Vec<Block> {
-    let findings: Vec<&Finding> = of(report, Outcome::Undecided).collect();
+    let findings: Vec<&Finding> = findings_with(report, Outcome::Undecided).collect();
     if findings.is_empty() {
         return Vec::new();
     }
@@ -81,7 +81,7 @@ fn lacking(finding: &Finding) -> Vec<Vec<Cell>> {
 
 /// The names in a terminal; elsewhere also what was seen, and how far from the line.
 pub(super) fn passed(report: &CheckReport) -> Vec<Block> {
-    let findings: Vec<&Finding> = of(report, Outcome::Clear).collect();
+    let findings: Vec<&Finding> = findings_with(report, Outcome::Clear).collect();
     if findings.is_empty() {
         return Vec::new();
     }

@@ -5,7 +5,7 @@ use rungwise_model::evidence::{Evidence, Key, Kind, Subject, Unit};
 use rungwise_model::keys;
 
 use super::data::Named;
-use super::look::{number, words};
+use super::readings::{number, words};
 use crate::block::{Block, Cell, Chart, Column, Loss, PathStage, PathStages, Plot, Table};
 use crate::numbers;
 
@@ -183,8 +183,8 @@ fn filter(evidence: &Evidence) -> PathStage {
     let host = Subject::host();
     let loss = match evidence.words(&keys::DROP_REASONS, &host) {
         Err(missing) => Loss::Unknown(missing.why.reason),
-        Ok(told) => {
-            let counts: Vec<(&str, f64)> = counts(told.value).collect();
+        Ok(reasons) => {
+            let counts: Vec<(&str, f64)> = counts(reasons.value).collect();
             let all: f64 = counts.iter().map(|(_, count)| count).sum();
             let of = |reason: &str| {
                 let mut named = counts.iter().filter(|(name, _)| *name == reason);
@@ -219,9 +219,9 @@ fn filter(evidence: &Evidence) -> PathStage {
     }
 }
 
-/// Reasons with their packets, told as `REASON COUNT, ...`.
-fn counts(told: &str) -> impl Iterator<Item = (&str, f64)> {
-    told.split(", ").filter_map(|part| {
+/// Reasons with their packets, written as `REASON COUNT, ...`.
+fn counts(reasons: &str) -> impl Iterator<Item = (&str, f64)> {
+    reasons.split(", ").filter_map(|part| {
         let (reason, count) = part.rsplit_once(' ')?;
         Some((reason, count.parse().ok()?))
     })
@@ -230,8 +230,8 @@ fn counts(told: &str) -> impl Iterator<Item = (&str, f64)> {
 /// Where most of it was lost, unless it is a loss of the whole host.
 fn largest(all: &[(&Subject, rungwise_model::evidence::Quantity<'_>)]) -> Option<String> {
     let (subject, most) = all.iter().max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let told = subject.kind() != Kind::Host && most.value > 0.0;
-    told.then(|| format!("most at {subject}: {}", numbers::rate(most.value)))
+    let is_named = subject.kind() != Kind::Host && most.value > 0.0;
+    is_named.then(|| format!("most at {subject}: {}", numbers::rate(most.value)))
 }
 
 fn application(evidence: &Evidence) -> PathStage {
@@ -341,7 +341,7 @@ fn data(steps: &[PathStage]) -> Table {
     }
 }
 
-/// Counted for so much of the window, it was the whole: the counters begin a moment before the first look, and end after
+/// Counted for so much of the window, it was the whole: the counters begin a moment before the first sample, and end after
 /// the last one.
 const WHOLE: f64 = 0.95;
 
@@ -353,11 +353,11 @@ struct Reasons {
 
 /// Kernel drop reasons, as `REASON COUNT, ...`.
 fn reasons(evidence: &Evidence) -> Option<Reasons> {
-    let told = words(evidence, &keys::DROP_REASONS, &Subject::host())?;
-    let sum: f64 = counts(told).map(|(_, count)| count).sum();
+    let text = words(evidence, &keys::DROP_REASONS, &Subject::host())?;
+    let sum: f64 = counts(text).map(|(_, count)| count).sum();
     let rate = number(evidence, &keys::DROP_RATE, &Subject::host());
     let counted_s = rate.filter(|rate| *rate > 0.0).map(|rate| sum / rate);
-    let rows: Vec<Vec<Cell>> = counts(told)
+    let rows: Vec<Vec<Cell>> = counts(text)
         .map(|(reason, count)| {
             vec![
                 Cell::text(reason),
@@ -388,7 +388,7 @@ fn reasons(evidence: &Evidence) -> Option<Reasons> {
         ),
     };
     Some(Reasons {
-        brief: format!("Kernel drop reasons (skb:kfree_skb){rate}: {told}; {scope}"),
+        brief: format!("Kernel drop reasons (skb:kfree_skb){rate}: {text}; {scope}"),
         table: Table {
             caption: format!(
                 "Kernel drop reasons (skb:kfree_skb){rate}, {scope}. A few per second are normal: NOT_SPECIFIED marks \
@@ -455,23 +455,28 @@ mod tests {
     }
 
     #[test]
-    fn what_rules_drop_is_told_by_the_kernels_reason() {
-        let lost = |told: &str, rate: f64| {
+    fn what_rules_drop_is_reported_by_the_kernels_reason() {
+        let lost = |reasons: &str, rate: f64| {
             let mut evidence = Evidence::over(10.0);
             let origin = Origin::default();
-            evidence.text(&keys::DROP_REASONS, Subject::host(), told, origin.clone());
+            evidence.text(
+                &keys::DROP_REASONS,
+                Subject::host(),
+                reasons,
+                origin.clone(),
+            );
             evidence.number(&keys::DROP_RATE, Subject::host(), rate, origin);
             filter(&evidence).loss
         };
         let some = |per_s, total| Loss::Some { per_s, total };
         // Counted in the whole window, and in 2 s of it.
-        let told = "NETFILTER_DROP 300, NO_SOCKET 100";
-        assert_eq!(lost(told, 40.0), some(30.0, 300.0));
-        assert_eq!(lost(told, 200.0), some(150.0, 1500.0));
+        let reasons = "NETFILTER_DROP 300, NO_SOCKET 100";
+        assert_eq!(lost(reasons, 40.0), some(30.0, 300.0));
+        assert_eq!(lost(reasons, 200.0), some(150.0, 1500.0));
         assert_eq!(lost("NO_SOCKET 100", 10.0), Loss::None);
         assert_eq!(lost("none", 0.0), Loss::None);
-        for told in ["[others] 400", "NO_SOCKET 100, others 3"] {
-            assert!(matches!(lost(told, 40.0), Loss::Unknown(_)), "{told}");
+        for reasons in ["[others] 400", "NO_SOCKET 100, others 3"] {
+            assert!(matches!(lost(reasons, 40.0), Loss::Unknown(_)), "{reasons}");
         }
         let none = filter(&Evidence::over(10.0));
         assert!(matches!(none.loss, Loss::Unknown(_)), "{none:?}");
@@ -486,9 +491,9 @@ mod tests {
     #[test]
     fn reasons_of_the_kernel_become_rows() {
         let mut evidence = Evidence::over(10.0);
-        let told = "SOCKET_RCVBUFF 190, NO_SOCKET 10";
+        let text = "SOCKET_RCVBUFF 190, NO_SOCKET 10";
         let origin = Origin::default();
-        evidence.text(&keys::DROP_REASONS, Subject::host(), told, origin.clone());
+        evidence.text(&keys::DROP_REASONS, Subject::host(), text, origin.clone());
         evidence.number(&keys::DROP_RATE, Subject::host(), 100.0, origin);
         let Reasons { brief, table } = reasons(&evidence).expect("reasons");
         // Another time and another scope than those of the stations above.

@@ -11,8 +11,8 @@ mod fullness;
 mod host;
 mod kernel;
 mod lacks;
-mod look;
 mod losses;
+mod readings;
 mod resources;
 mod scheduling;
 
@@ -86,9 +86,9 @@ pub(crate) fn findings(report: &CheckReport) -> Vec<Block> {
         (Outcome::Act, "act", "Act"),
         (Outcome::Watch, "watch", "Watch"),
     ] {
-        let cards = cards::of(report, outcome);
+        let cards = cards::by_outcome(report, outcome);
         if !cards.is_empty() {
-            let count = of(report, outcome).count();
+            let count = findings_with(report, outcome).count();
             blocks.push(Block::section(id, format!("{title} ({count})")));
             blocks.push(Block::Cards(cards));
         }
@@ -98,7 +98,7 @@ pub(crate) fn findings(report: &CheckReport) -> Vec<Block> {
     blocks
 }
 
-fn of(report: &CheckReport, outcome: Outcome) -> impl Iterator<Item = &Finding> {
+fn findings_with(report: &CheckReport, outcome: Outcome) -> impl Iterator<Item = &Finding> {
     report
         .findings
         .iter()
@@ -106,7 +106,7 @@ fn of(report: &CheckReport, outcome: Outcome) -> impl Iterator<Item = &Finding> 
 }
 
 fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdict {
-    let count = |outcome| of(report, outcome).count();
+    let count = |outcome| findings_with(report, outcome).count();
     let (act, watch, undecided, clear) = (
         count(Outcome::Act),
         count(Outcome::Watch),
@@ -120,8 +120,8 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         .collect();
     let decided = decided.len();
     let mut caveats = Vec::new();
-    let standing = Standing::of(&report.findings, &report.resources);
-    let (mark, sentence) = match of(report, Outcome::Act).next() {
+    let standing = Standing::from_findings(&report.findings, &report.resources);
+    let (mark, sentence) = match findings_with(report, Outcome::Act).next() {
         Some(first) => (MARK_ACT, limited_by(first, rules)),
         None => match standing {
             Standing::Act | Standing::Saturated => {
@@ -143,7 +143,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
                 (MARK_UNSEEN, sentence)
             }
             Standing::Healthy => {
-                let looked = numbers::plural(decided, "rule");
+                let judged = numbers::plural(decided, "rule");
                 let seen = match report.resources.len() {
                     0 => String::new(),
                     _ => ", and every resource was measured".to_owned(),
@@ -159,7 +159,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
                 };
                 (
                     MARK_HEALTHY,
-                    format!("{looked} found nothing{seen}{nearest}"),
+                    format!("{judged} found nothing{seen}{nearest}"),
                 )
             }
         },
@@ -255,11 +255,11 @@ fn nearest(evidence: &Evidence) -> Option<(String, f64)> {
     ]
     .into_iter()
     .filter_map(|(key, what)| {
-        let subject = look::largest(evidence, key, 1).pop()?;
-        let share = look::number(evidence, key, &subject)?;
+        let subject = readings::largest(evidence, key, 1).pop()?;
+        let share = readings::number(evidence, key, &subject)?;
         Some((format!("{what} {}", subject.name()), share))
     });
-    let memory = look::number(evidence, &keys::MEMORY_AVAILABLE, &host)
+    let memory = readings::number(evidence, &keys::MEMORY_AVAILABLE, &host)
         .map(|available| ("memory".to_owned(), 1.0 - available));
     fullest.chain(memory).max_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -309,11 +309,11 @@ mod tests {
             jvm: None,
             files: Vec::new(),
         };
-        let told = verdict(&report, &Evidence::over(10.0), &[]);
+        let verdict = verdict(&report, &Evidence::over(10.0), &[]);
         assert!(
-            told.sentence.starts_with("2 rules found nothing"),
+            verdict.sentence.starts_with("2 rules found nothing"),
             "{}",
-            told.sentence
+            verdict.sentence
         );
     }
 }

@@ -4,7 +4,7 @@ use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
 use super::data::{Fact, Named};
-use super::look::{self, cell, number, shown, words};
+use super::readings::{self, cell, number, shown, words};
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers;
 
@@ -66,7 +66,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
 }
 
 fn fact(evidence: &Evidence, name: &str, key: &'static Key) -> Fact {
-    Fact::of(evidence, name, key).unwrap_or_else(|| {
+    Fact::reading(evidence, name, key).unwrap_or_else(|| {
         let why = evidence.missing(key, &Subject::host()).why.reason;
         Fact::words(name, format!("unknown: {why}"))
     })
@@ -82,7 +82,7 @@ fn longest(evidence: &Evidence) -> String {
         };
         return format!("unknown: {}{remedy}", missing.why.reason);
     }
-    let [cpu] = &look::largest(evidence, key, 1)[..] else {
+    let [cpu] = &readings::largest(evidence, key, 1)[..] else {
         return "no task waited".to_owned();
     };
     let share = number(evidence, key, cpu).map_or_else(String::new, numbers::share);
@@ -100,7 +100,7 @@ fn throttled(evidence: &Evidence) -> String {
     match evidence.each(key) {
         Ok(groups) => {
             let stopped = groups.iter().filter(|(_, share)| share.value > 0.0).count();
-            match (stopped, &look::largest(evidence, key, 1)[..]) {
+            match (stopped, &readings::largest(evidence, key, 1)[..]) {
                 (1.., [most]) => format!(
                     "{}, most of all {}; counted per group, not per CPU",
                     numbers::plural(stopped, "control group"),
@@ -115,15 +115,15 @@ fn throttled(evidence: &Evidence) -> String {
 
 /// The threads of the whole machine that the time is spent in.
 fn busiest(evidence: &Evidence) -> Option<Fact> {
-    let told = words(evidence, &keys::STACK_THREADS, &Subject::host())?;
+    let shares = words(evidence, &keys::STACK_THREADS, &Subject::host())?;
     let name = "Busiest threads, by name";
-    Some(Fact::words(name, format!("{told} of the busy samples")))
+    Some(Fact::words(name, format!("{shares} of the busy samples")))
 }
 
 /// What the judged process may have at most.
 fn limits(evidence: &Evidence) -> Option<Fact> {
-    let (process, told) = evidence.each_words(&keys::PROCESS_LIMITS).ok()?.pop()?;
-    Some(Fact::words(format!("Limits of {process}"), told.value))
+    let (process, limits) = evidence.each_words(&keys::PROCESS_LIMITS).ok()?.pop()?;
+    Some(Fact::words(format!("Limits of {process}"), limits.value))
 }
 
 /// How often CPUs interrupted each other.
@@ -148,7 +148,7 @@ fn cpus(evidence: &Evidence) -> Option<Table> {
     ];
     let subjects = by
         .into_iter()
-        .map(|key| look::largest(evidence, key, MOST))
+        .map(|key| readings::largest(evidence, key, MOST))
         .find(|subjects| !subjects.is_empty())?;
     table(
         evidence,
@@ -177,7 +177,7 @@ fn brief(evidence: &Evidence) -> String {
         ));
     }
     let key = &keys::SCHED_RUN_DELAY;
-    if let [thread] = look::largest(evidence, key, 1).as_slice() {
+    if let [thread] = readings::largest(evidence, key, 1).as_slice() {
         let share = number(evidence, key, thread).unwrap_or_default();
         let name = words(evidence, &keys::SCHED_NAME, thread).unwrap_or(numbers::ABSENT);
         parts.push(format!(
@@ -186,7 +186,7 @@ fn brief(evidence: &Evidence) -> String {
             numbers::share(share)
         ));
     }
-    if let [group] = look::largest(evidence, &keys::CGROUP_THROTTLED, 1).as_slice() {
+    if let [group] = readings::largest(evidence, &keys::CGROUP_THROTTLED, 1).as_slice() {
         let share = number(evidence, &keys::CGROUP_THROTTLED, group).unwrap_or_default();
         parts.push(format!(
             "control group {} throttled in {} of its periods",
@@ -240,7 +240,7 @@ fn groups(evidence: &Evidence) -> Option<Table> {
             &keys::CGROUP_THROTTLED_TIME,
         ),
     ];
-    let subjects = look::subjects(evidence, &[&keys::CGROUP_QUOTA]);
+    let subjects = readings::subjects(evidence, &[&keys::CGROUP_QUOTA]);
     table(
         evidence,
         "Control groups with a CPU quota",
@@ -269,7 +269,7 @@ fn processes(evidence: &Evidence) -> Option<Table> {
             ),
             ("Remote pages", "remote", &keys::NUMA_PROCESS_REMOTE),
         ],
-        look::largest(evidence, &keys::SCHED_PROCESS_CPU, MOST).into_iter(),
+        readings::largest(evidence, &keys::SCHED_PROCESS_CPU, MOST).into_iter(),
     )
 }
 
@@ -291,7 +291,7 @@ fn threads(evidence: &Evidence) -> Option<Table> {
                 &keys::SCHED_REMOTE_SOFTIRQ,
             ),
         ],
-        look::largest(evidence, &keys::SCHED_THREAD_CPU, MOST).into_iter(),
+        readings::largest(evidence, &keys::SCHED_THREAD_CPU, MOST).into_iter(),
     )
 }
 
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling_is_told_by_group() {
+    fn throttling_is_reported_by_group() {
         let mut evidence = Evidence::over(10.0);
         for (group, share) in [("/", 0.0), ("/docker/web", 0.4)] {
             let subject = Subject::new(Kind::Cgroup, group);

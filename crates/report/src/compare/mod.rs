@@ -96,7 +96,7 @@ const SETTINGS: &[&Key] = &[
     &keys::VIRT_CONTAINER,
     &keys::VIRT_HYPERVISOR,
     &keys::XPS_CPUS,
-    // Last: what a key above holds is not told again.
+    // Last: what a key above holds is not listed again.
     &keys::SYSCTL_VALUE,
 ];
 
@@ -138,15 +138,15 @@ pub fn differences(
     };
     let gone = lone_devices(before, after);
     let made = made_of(before, after);
-    let mut told = BTreeSet::new();
+    let mut keyed_sources = BTreeSet::new();
     for key in SETTINGS {
         let found = keyed(before, after, key, &gone, &mut all);
         for found in found {
-            // What a key with a meaning holds is not told again as a bare sysctl.
-            let held = key == &&keys::SYSCTL_VALUE && !found.sources.is_disjoint(&told);
+            // What a key with a meaning holds is not listed again as a bare sysctl.
+            let held = key == &&keys::SYSCTL_VALUE && !found.sources.is_disjoint(&keyed_sources);
             if !held {
                 if key != &&keys::SYSCTL_VALUE {
-                    told.extend(found.sources.iter().cloned());
+                    keyed_sources.extend(found.sources.iter().cloned());
                 }
                 all.metrics.push(found.metric(key, rules, knobs, &made));
             }
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_look_the_same_are_told_exactly() {
+    fn numbers_that_look_the_same_are_reported_exactly() {
         let of = |number| {
             let mut evidence = Evidence::over(1.0);
             let origin = Origin::default();

@@ -111,7 +111,7 @@ fn measured(metrics: &[Metric]) -> Table {
 
 /// One line per side and reason: an old capture lacks much for the same one.
 fn lacking(all: &[NotCompared]) -> Vec<String> {
-    /// Names that are told; the JSON has all.
+    /// Names that are listed; the JSON has all.
     const NAMED: usize = 8;
     let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for lack in all {

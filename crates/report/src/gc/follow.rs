@@ -79,7 +79,7 @@ fn one(collection: &Collection, limit_ms: Option<f64>, paint: Paint) -> String {
     .to_owned()
 }
 
-/// Which JVM, behind what is told of it.
+/// Which JVM, after the text about it.
 fn of(source: Option<&str>) -> String {
     source.map_or_else(String::new, |source| format!(" · {}", clean(source)))
 }

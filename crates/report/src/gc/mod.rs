@@ -138,11 +138,11 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
         caveats.push((format!("the log contains {runs} JVM runs"), "runs"));
     }
     if report.account.unknown_lines > 0 {
-        let told = match report.account.unknown_lines {
+        let caveat = match report.account.unknown_lines {
             1 => "1 line was not understood".to_owned(),
             lines => format!("{} lines were not understood", numbers::count(lines)),
         };
-        caveats.push((told, "account"));
+        caveats.push((caveat, "account"));
     }
     let undecided = of(Outcome::Undecided).count();
     if undecided > 0 {
@@ -336,7 +336,7 @@ fn runs(report: &GcReport) -> Vec<Block> {
     blocks
 }
 
-/// What the runs come to that are not told one by one.
+/// What the runs come to that are not reported one by one.
 fn left_out(report: &GcReport, sums: &RunSums) -> Block {
     let full = match sums.full {
         0 => String::new(),

@@ -157,7 +157,7 @@ mod tests {
         let plot = Flame {
             quantity: "samples".to_owned(),
             unit: Unit::Samples,
-            tree: Cut::of(&reader.finish().unwrap().stacks, usize::MAX),
+            tree: Cut::to_size(&reader.finish().unwrap().stacks, usize::MAX),
             is_difference: false,
         };
         let drawn = draw(&plot, "title").into_string();

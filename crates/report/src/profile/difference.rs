@@ -100,7 +100,7 @@ fn graph(report: &CompareReport, profiles: &Profiles) -> Vec<Block> {
     if both.total() == 0 {
         return Vec::new();
     }
-    let tree = Cut::of(&both, PAGE).with_groups(&["before", "after"]);
+    let tree = Cut::to_size(&both, PAGE).with_groups(&["before", "after"]);
     let what = quantity(profiles.event, profiles.unit);
     let mut note = format!(
         "A frame is as wide as its share of the {what} after, or before if you choose so: what is gone has no width after. Colour: how its \

@@ -139,7 +139,7 @@ fn graph(profile: &Profile) -> Vec<Block> {
     if stacks.total() == 0 {
         return Vec::new();
     }
-    let tree = Cut::of(&stacks, PAGE);
+    let tree = Cut::to_size(&stacks, PAGE);
     let quantity = quantity(profile.event, profile.unit);
     let mut note = format!(
         "A frame is as wide as its share of the {quantity} and lies on its caller. Order from left to right means nothing."

@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    fn told(also: Card) -> String {
+    fn rendered(also: Card) -> String {
         let mut first = card("device/eth0", "eth0 drops what it gets", "8");
         first.also.push(also);
         let mut lines = Vec::new();
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn only_what_is_the_same_but_for_its_subject_is_called_the_same() {
-        let same = told(card("device/eth1", "eth1 drops what it gets", "8"));
+        let same = rendered(card("device/eth1", "eth1 drops what it gets", "8"));
         assert!(same.contains("same for device/eth1"), "{same}");
         for other in [
             card("device/eth1", "eth1 drops half of what it gets", "8"),
@@ -221,9 +221,9 @@ mod tests {
         ] {
             let sentence = format!("• device/eth1: {}", other.sentence);
             let arrow = format!("→ rungwise knob plan some.knob={}", other.turns[0].to);
-            let told = told(other);
-            assert!(!told.contains("same for"), "{told}");
-            assert!(told.contains(&sentence) && told.contains(&arrow), "{told}");
+            let text = rendered(other);
+            assert!(!text.contains("same for"), "{text}");
+            assert!(text.contains(&sentence) && text.contains(&arrow), "{text}");
         }
     }
 

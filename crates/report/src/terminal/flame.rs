@@ -201,9 +201,9 @@ mod tests {
             quantity: "samples".to_owned(),
             unit: Unit::Samples,
             tree: if is_difference {
-                Cut::of(stacks, usize::MAX).with_groups(&["before", "after"])
+                Cut::to_size(stacks, usize::MAX).with_groups(&["before", "after"])
             } else {
-                Cut::of(stacks, usize::MAX)
+                Cut::to_size(stacks, usize::MAX)
             },
             is_difference,
         };
@@ -237,7 +237,7 @@ mod tests {
             };
             both.add_all(&stacks(text), &thread);
         }
-        let mut flame = Cut::of(&both, usize::MAX);
+        let mut flame = Cut::to_size(&both, usize::MAX);
         // The group of more weight is the first.
         assert_eq!(flame.groups, ["before", "after"]);
         flame.groups.truncate(2);

@@ -89,7 +89,7 @@ impl Paint {
         self.wrapped(text, "2")
     }
 
-    /// Blue and orange-like yellow and red are told apart by almost everyone; symbols do the rest.
+    /// Blue and orange-like yellow and red can be distinguished by almost everyone; symbols do the rest.
     pub(crate) fn tone(self, text: &str, tone: Tone) -> String {
         match tone {
             Tone::Plain => text.to_owned(),

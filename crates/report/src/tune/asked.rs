@@ -53,6 +53,6 @@ fn row(number: usize, rung: &Rung, asked: &Asked) -> Vec<Cell> {
             came.join(", ")
         }),
         Cell::mark(outcome(rung.outcome)),
-        Cell::text(&asked.look),
+        Cell::text(&asked.capture),
     ]
 }

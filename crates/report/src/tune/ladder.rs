@@ -71,7 +71,7 @@ fn headline(report: &TuneReport) -> String {
     if !super::tried(report).any(|rung| rung.delta.is_some() || rung.cost_only) {
         return "No change could be measured".to_owned();
     }
-    let told = |extreme: Option<(&Rung, f64)>, join: &str, verb: &str| {
+    let clause = |extreme: Option<(&Rung, f64)>, join: &str, verb: &str| {
         extreme.map_or_else(String::new, |(rung, change)| {
             format!(
                 "{join}“{}” {verb} most ({})",
@@ -83,8 +83,8 @@ fn headline(report: &TuneReport) -> String {
     format!(
         "{kept} of {} kept{}{}",
         numbers::plural(super::tried(report).count(), "change"),
-        told(best, "; ", "helped"),
-        told(worst, if best.is_some() { ", " } else { "; " }, "hurt")
+        clause(best, "; ", "helped"),
+        clause(worst, if best.is_some() { ", " } else { "; " }, "hurt")
     )
 }
 

@@ -507,7 +507,7 @@ fn the_pictures_of_the_fullest_run_stay_small() {
 }
 
 #[test]
-fn pauses_are_told_from_the_shortest_to_the_longest_where_there_is_room() {
+fn pauses_are_labelled_from_the_shortest_to_the_longest_where_there_is_room() {
     let mut run = run();
     let full = Spread {
         count: 7000,
@@ -529,11 +529,11 @@ fn pauses_are_told_from_the_shortest_to_the_longest_where_there_is_room() {
         .find(|line| line.starts_with("| Pause Odd |"))
         .unwrap();
     let mut rest = row;
-    for told in [
+    for label in [
         "000", "91.0", "1.25", "13.0", "2.25", "3.25", "5.25", "6.25", "7.25",
     ] {
-        let at = rest.find(told);
-        rest = &rest[at.unwrap_or_else(|| panic!("{told} is not in {row}")) + told.len()..];
+        let at = rest.find(label);
+        rest = &rest[at.unwrap_or_else(|| panic!("{label} is not in {row}")) + label.len()..];
     }
     // A narrow terminal keeps what matters most.
     let narrow = terminal::render(&blocks, 80, false);

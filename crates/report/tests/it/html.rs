@@ -126,7 +126,7 @@ fn ids_are_unique_and_links_lead_somewhere() {
 }
 
 #[test]
-fn outcomes_are_told_by_symbol_and_word_and_not_by_colour() {
+fn outcomes_are_reported_by_symbol_and_word_and_not_by_colour() {
     let page = page(&fixtures::ladder());
     for (symbol, word) in [
         ("✓", "kept"),

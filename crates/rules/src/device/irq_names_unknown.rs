@@ -1,4 +1,4 @@
-//! `irq-names-unknown`: a hardware device whose interrupts could not be told from others.
+//! `irq-names-unknown`: a hardware device whose interrupts could not be distinguished from others.
 //!
 //! Names in /proc/interrupts are the drivers' own. Where neither name nor bus finds a match, all rules
 //! about the placement of this device's interrupts are blind, and that has to be said.

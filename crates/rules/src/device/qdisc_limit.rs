@@ -130,7 +130,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }])
 }
 
-/// Packets wait between the looks.
+/// Packets wait between the samples.
 fn held_back(evidence: &Evidence, device: &Subject) -> Option<Finding> {
     let of = |key| evidence.quantity(key, device).ok();
     let (held, sent) = (of(&keys::QDISC_OVERLIMITS)?, of(&keys::DEVICE_TX_PACKETS)?);

@@ -25,7 +25,7 @@ const SHORT: Threshold = Threshold {
     origin: "the bank's guest: below it, softirq was not the main bottleneck",
 };
 
-const TOLD: Threshold = Threshold {
+const REPORTED: Threshold = Threshold {
     name: "softirq time of that CPU from which on it is reported",
     value: 0.25,
     origin: "own guess, half of the line of irq-one-cpu; a case without a figure",
@@ -56,7 +56,7 @@ pub(crate) static RULE: Rule = Rule {
         ],
         udp_socket_lock::NEEDS
     ),
-    thresholds: &[SINGLE, SHORT, SHARE, TOLD, SOFTIRQ],
+    thresholds: &[SINGLE, SHORT, SHARE, REPORTED, SOFTIRQ],
     knobs: &["virt.multiqueue", "net.rps_cpus"],
     measure: Some(Measure::more(&keys::SOFTIRQ_NET_RX_SHARE)),
     doc: Doc {
@@ -88,7 +88,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 say::percent(seen.share.value),
                 say::percent(seen.softirq.value)
             ))
-            .below(seen.softirq.value, TOLD.value)
+            .below(seen.softirq.value, REPORTED.value)
             .cite(seen.softirq.reading),
         ]);
     }
@@ -162,7 +162,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 fn is_concentrated(evidence: &Evidence, seen: &Concentration<'_>) -> Result<bool, Missing> {
     let (busiest, _) = pick::largest(evidence, &keys::CPU_SOFTIRQ)?;
     Ok(seen.share.always(|share| share > SHARE.value)
-        && seen.softirq.always(|time| time > TOLD.value)
+        && seen.softirq.always(|time| time > REPORTED.value)
         && seen.softirq.value <= SOFTIRQ.value
         && busiest == seen.cpu)
 }

@@ -88,10 +88,10 @@ fn judge(evidence: &Evidence) -> Judgement {
             .refuted_by("/proc/mdstat shows all members, [UU]")
     }));
     for (disk, errors) in kept {
-        let is_told = findings
+        let is_reported = findings
             .iter()
             .any(|finding| finding.subject == disk.to_string());
-        if errors.value <= KEPT.value || is_told {
+        if errors.value <= KEPT.value || is_reported {
             continue;
         }
         let count = say::count(errors.value, "error");

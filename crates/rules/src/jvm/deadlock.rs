@@ -254,7 +254,7 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
 }
 
 fn cycle(evidence: &Evidence, jvm: &Subject, subject: &Subject) -> Result<Finding, Missing> {
-    let told = evidence.words(&keys::THREADS_DEADLOCK, subject)?;
+    let cycle = evidence.words(&keys::THREADS_DEADLOCK, subject)?;
     let seen = evidence.quantity(&keys::THREADS_DEADLOCK_DUMPS, subject)?;
     let reported = evidence.quantity(&keys::THREADS_DEADLOCK_REPORTED, subject)?;
     let dumps = evidence.quantity(&keys::THREADS_DUMPS, jvm)?;
@@ -268,10 +268,10 @@ fn cycle(evidence: &Evidence, jvm: &Subject, subject: &Subject) -> Result<Findin
     } else {
         String::new()
     };
-    let finding = Finding::act(subject, format!("deadlock{during}: {}", told.value))
+    let finding = Finding::act(subject, format!("deadlock{during}: {}", cycle.value))
         .severity(Grade::High)
         .confidence(if certain { Grade::High } else { Grade::Medium })
-        .cite(told.reading)
+        .cite(cycle.reading)
         .cite(reported.reading)
         .consider("app.lock_split")
         .expect("a restart frees these threads; a single lock order prevents a recurrence")

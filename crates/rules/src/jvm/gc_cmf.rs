@@ -170,7 +170,7 @@ fn live_share(run: &Run<'_>) -> Option<f64> {
 
 /// The old generation is too full, or fragmented.
 fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
-    let told = |key| run.value(key);
+    let value = |key| run.value(key);
     if let Some(live) = live_share(run).filter(|live| *live > LIVE.value) {
         let sentence = format!(
             "{what}: the live set takes {} of the old generation, so no start is early enough",
@@ -180,7 +180,7 @@ fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
         let finding = run.act(sentence).refuted_by(refuted);
         return Some(roomier(run, finding));
     }
-    let largest = told(&keys::GC_FREE_LARGEST).filter(|largest| *largest < PIECES.value)?;
+    let largest = value(&keys::GC_FREE_LARGEST).filter(|largest| *largest < PIECES.value)?;
     let sentence = format!(
         "{what}: the old generation is fragmented, its largest free block is {} of the free space; a compacting collector such as G1 avoids that",
         say::percent(largest)

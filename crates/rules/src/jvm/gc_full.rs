@@ -37,7 +37,7 @@ pub(crate) static RULE: Rule = Rule {
             &keys::GC_FULLS_EXPLICIT,
             &keys::GC_FULLS_INSPECTION,
             &keys::GC_FULLS_METADATA,
-            &keys::GC_FULLS_UNTOLD,
+            &keys::GC_FULLS_UNKNOWN,
             &keys::GC_FULL_CAUSES,
             &keys::GC_FULL_LONGEST,
             &keys::GC_FULL_TIME,
@@ -82,7 +82,7 @@ enum Why {
     Metadata,
     Explicit,
     Inspection,
-    Untold,
+    Unknown,
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
@@ -178,7 +178,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         Why::Explicit => run
             .watch(format!("{what}: System.gc() triggers them"))
             .refuted_by("a longer log has full collections of another cause"),
-        Why::Untold => {
+        Why::Unknown => {
             let sentence = format!("{what}; the log does not show their cause");
             let finding = if longest.value > line || share.is_some_and(|share| share > SHARE.value)
             {
@@ -204,7 +204,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         })
         .confidence(match why {
             _ if ordinary && run.is_short() => Grade::Low,
-            Why::Untold => Grade::Medium,
+            Why::Unknown => Grade::Medium,
             _ => Grade::High,
         }))
 }
@@ -272,17 +272,17 @@ fn why(run: &Run<'_>) -> Result<Why, Missing> {
     let failed = count(&keys::GC_CONCURRENT_MODE_FAILURES)
         + count(&keys::GC_PROMOTION_FAILURES)
         + count(&keys::GC_EVACUATION_FAILURES);
-    if failed >= 1.0 && count(&keys::GC_FULLS_UNTOLD) >= 1.0 {
+    if failed >= 1.0 && count(&keys::GC_FULLS_UNKNOWN) >= 1.0 {
         return Ok(Why::Room);
     }
     let others = [
         (Why::Metadata, count(&keys::GC_FULLS_METADATA)),
         (Why::Explicit, count(&keys::GC_FULLS_EXPLICIT)),
         (Why::Inspection, count(&keys::GC_FULLS_INSPECTION)),
-        (Why::Untold, count(&keys::GC_FULLS_UNTOLD)),
+        (Why::Unknown, count(&keys::GC_FULLS_UNKNOWN)),
     ];
     let most = others.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
     Ok(most
         .filter(|(_, count)| *count >= 1.0)
-        .map_or(Why::Untold, |(why, _)| why))
+        .map_or(Why::Unknown, |(why, _)| why))
 }

@@ -120,9 +120,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(run.watch(what), &keys)
             .refuted_by("the same objects live for the whole run: then they only cost space"));
     }
-    let (larger, told) = region(run);
+    let (larger, sizes) = region(run);
     let finding = run
-        .cite(run.act(format!("{what}{told}")), &keys)
+        .cite(run.act(format!("{what}{sizes}")), &keys)
         .severity(if large { Grade::High } else { Grade::Medium })
         .refuted_by("there are as many with regions of that size: the objects are larger still");
     let Some(larger) = larger else {
@@ -147,7 +147,7 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
     let size = run
         .value(&keys::GC_HUMONGOUS_SIZE)
         .filter(|size| *size > 0.0);
-    let told = size.map_or_else(
+    let sizes = size.map_or_else(
         || "; the log lacks their sizes".to_owned(),
         |size| format!("; nine in ten take up to {}", say::bytes(size)),
     );
@@ -156,7 +156,7 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
     // Without their size any region is a guess, and half of the guesses cure nothing.
     let wanted = fits.filter(|fits| now.is_none_or(|now| *fits > now));
     let Some(wanted) = wanted else {
-        return (None, told);
+        return (None, sizes);
     };
     let [most, newer] = LARGEST_MIB;
     if wanted > newer || wanted > most && !run.jdk().from(18) {
@@ -167,7 +167,7 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
         };
         return (
             None,
-            format!("{told}; they need regions of {wanted:.0} MiB, but {limit}"),
+            format!("{sizes}; they need regions of {wanted:.0} MiB, but {limit}"),
         );
     }
     let regions = run
@@ -178,9 +178,9 @@ fn region(run: &Run<'_>) -> (Option<u64>, String) {
             let few = say::whole(few.floor());
             (
                 None,
-                format!("{told}; the heap holds only {few} regions of {wanted:.0} MiB, too few"),
+                format!("{sizes}; the heap holds only {few} regions of {wanted:.0} MiB, too few"),
             )
         }
-        None => (Some(wanted as u64), told),
+        None => (Some(wanted as u64), sizes),
     }
 }

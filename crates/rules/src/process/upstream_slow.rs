@@ -153,7 +153,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 /// Responses that take a while, but not so long that they are open in a sample. Only someone who knows the server can say whether that is slow.
 fn answers(evidence: &Evidence) -> Vec<Finding> {
     let each = evidence.each(&keys::DEPENDENCY_ANSWER).unwrap_or_default();
-    let told = each.into_iter().filter_map(|(process, answer)| {
+    let findings = each.into_iter().filter_map(|(process, answer)| {
         let server = evidence.words(&keys::DEPENDENCY_ANSWER_OF, process).ok()?;
         if answer.value < ANSWER.value || !is_service(evidence, process.name()) {
             return None;
@@ -171,5 +171,5 @@ fn answers(evidence: &Evidence) -> Vec<Finding> {
                 .refuted_by("the server is as slow for others when nothing is wrong"),
         )
     });
-    told.collect()
+    findings.collect()
 }

@@ -198,7 +198,7 @@ fn closed(evidence: &Evidence, connection: &Subject) -> Closed {
         Some(share) if share > UNREAD.value => Closed::Unread(Some(share)),
         Some(share) if share < READ.value => Closed::Small,
         Some(_) => Closed::Unknown,
-        // A window of nothing at the moment of the look is a full buffer; -1 is a kernel that does not say.
+        // A window of nothing at the moment of the sample is a full buffer; -1 is a kernel that does not say.
         None => match evidence.quantity(&keys::TCP_SND_WND, connection) {
             Ok(window) if window.value == 0.0 => Closed::Unread(None),
             _ => Closed::Unknown,

@@ -73,10 +73,10 @@ impl Book {
 
 impl Case {
     fn parse(title: &str, text: &str) -> Result<Self, String> {
-        let (evidence, asked) = look(&block(text, "evidence")?)?;
+        let (evidence, asked) = parse_evidence(&block(text, "evidence")?)?;
         let change = match asked {
             None => None,
-            Some(asked) => Some((asked, look(&block(text, "after")?)?.0)),
+            Some(asked) => Some((asked, parse_evidence(&block(text, "after")?)?.0)),
         };
         let expectation = Expectation::parse(text)?;
         for expected in &expectation.findings {
@@ -103,7 +103,7 @@ impl Case {
 }
 
 /// The evidence of a block, and the rule that asked for a change.
-fn look(lines: &[String]) -> Result<(Evidence, Option<String>), String> {
+fn parse_evidence(lines: &[String]) -> Result<(Evidence, Option<String>), String> {
     let (mut evidence, mut asked) = (Evidence::over(0.0), None);
     for line in lines {
         if let Some(window) = line.strip_prefix("window = ") {

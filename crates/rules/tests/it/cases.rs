@@ -27,7 +27,7 @@ fn every_case_comes_out_as_its_casebook_says() {
     none_of(&offenders, "cases that come out otherwise");
 }
 
-/// What the rule, or the judgement of two looks, says of the case; nothing if there is none of that name.
+/// What the rule, or the judgement of two captures, says of the case; nothing if there is none of that name.
 fn said(name: &str, case: &Case) -> Option<Vec<Finding>> {
     let rule = |id: &str| RULES.iter().find(|rule| rule.id == id);
     if let Some(rule) = rule(name) {

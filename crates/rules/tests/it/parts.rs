@@ -97,14 +97,14 @@ fn titled(cases: &[Case], side: fn(&Case) -> bool) -> Vec<&Case> {
 
 /// The two differ only a little, and only in numbers; for rules without a number, in the text about one subject.
 fn near(a: &Case, b: &Case, words: bool) -> bool {
-    let mut looks = vec![(&a.evidence, &b.evidence)];
+    let mut pairs = vec![(&a.evidence, &b.evidence)];
     match (&a.change, &b.change) {
         (None, None) => {}
-        (Some((asked, a)), Some((other, b))) if asked == other => looks.push((a, b)),
+        (Some((asked, a)), Some((other, b))) if asked == other => pairs.push((a, b)),
         _ => return false,
     }
     let mut said = BTreeSet::new();
-    for (a, b) in looks {
+    for (a, b) in pairs {
         let seconds = a.seconds();
         if !close(Unit::Seconds, seconds, seconds, b.seconds()) {
             return false;

@@ -1,4 +1,4 @@
-//! `rungwise load`: the load with its run folder, which it keeps unless told otherwise.
+//! `rungwise load`: the load with its run folder, which it keeps by default.
 
 use rungwise_model::Exit;
 use rungwise_verbs::Observer as _;

@@ -122,7 +122,7 @@ impl Verb {
                 "only the findings of `rungwise check` can be written as SARIF; use --format json"
             );
         }
-        // Told before the work, which takes its time.
+        // Reported before the work, which takes its time.
         global.check_output()?;
         let invocation = &global.invocation();
         match self {

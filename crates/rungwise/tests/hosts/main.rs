@@ -13,7 +13,7 @@ use rungwise_host::files;
 use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_probes::{Capture, bundle};
 
-/// A capture as `rungwise capture` wrote it; other folders are told in texts.
+/// A capture as `rungwise capture` wrote it; other folders contain texts.
 const RECORDED: &str = "host.rungwise";
 
 fn cases() -> PathBuf {
@@ -102,8 +102,8 @@ fn speaks(finding: &Finding) -> bool {
 }
 
 #[test]
-fn each_told_text_says_what_is_printed_reckoned_and_invented() {
-    let mut told = 0;
+fn each_text_of_a_host_says_what_is_printed_reckoned_and_invented() {
+    let mut texts = 0;
     for host in hosts() {
         let folder = cases().join(&host);
         let names = files::list(&folder).expect("the folder of a host");
@@ -111,7 +111,7 @@ fn each_told_text_says_what_is_printed_reckoned_and_invented() {
             if path.extension().is_none_or(|end| end != "txt") {
                 continue;
             }
-            told += 1;
+            texts += 1;
             let text = text(&path);
             let story = text.split("\n@ ").next().unwrap_or_default();
             for word in ["Printed", "Reckoned", "Invented"] {
@@ -126,7 +126,7 @@ fn each_told_text_says_what_is_printed_reckoned_and_invented() {
             }
         }
     }
-    assert!(told > 8, "{told} texts");
+    assert!(texts > 8, "{texts} texts");
 }
 
 #[test]
@@ -242,11 +242,11 @@ fn every_host_is_listed_in_the_readme() {
 }
 
 #[test]
-fn a_told_host_is_the_same_capture_after_a_trip_through_a_file() {
+fn a_host_in_texts_is_the_same_capture_after_a_trip_through_a_file() {
     for host in hosts() {
-        let told = capture(&host);
-        let packed = bundle::pack(&told).expect("a bundle");
+        let original = capture(&host);
+        let packed = bundle::pack(&original).expect("a bundle");
         let back = bundle::unpack(&packed, Path::new("trip")).expect("the same bundle");
-        assert!(back == told, "{host} changed on its way");
+        assert!(back == original, "{host} changed on its way");
     }
 }

@@ -45,8 +45,9 @@ fn half_a_megabyte_five_hundred_times_a_second_fills_fifteen_gigabytes_a_minute(
         "--eden",
         "5GB",
     ];
-    let told = document(bench.run(&[&load[..], &["--pause", "40ms", "--format", "json"]].concat()));
-    let point = |quantity| &figure(&told["now"], quantity)["estimate"]["point"];
+    let report =
+        document(bench.run(&[&load[..], &["--pause", "40ms", "--format", "json"]].concat()));
+    let point = |quantity| &figure(&report["now"], quantity)["estimate"]["point"];
     assert_eq!(point("allocation_bytes_per_min"), 15e9);
     assert_eq!(point("young_interval_s"), 20.0);
     assert_eq!(point("young_per_min"), 3.0);
@@ -79,23 +80,28 @@ fn a_log_predicts_what_another_size_does_and_all_forms_tell_it() {
         ];
         bench.run(&[&["capacity", "gc", "--from", &base()][..], &what_if].concat())
     });
-    let told = document(run("json"));
-    assert!(told["target"].as_str().unwrap().ends_with(&base));
-    assert_eq!(told["layout"]["collector"], "Serial");
-    assert_eq!(told["layout"]["young_bytes"], f64::from(48 << 20));
-    assert_eq!(told["what_if"]["layout"]["eden_bytes"], f64::from(48 << 20));
-    let twice = &figure(&told["what_if"]["figures"], "young_interval_s")["estimate"];
-    let own = figure(&told["now"], "young_interval_s")["measured"]
+    let report = document(run("json"));
+    assert!(report["target"].as_str().unwrap().ends_with(&base));
+    assert_eq!(report["layout"]["collector"], "Serial");
+    assert_eq!(report["layout"]["young_bytes"], f64::from(48 << 20));
+    assert_eq!(
+        report["what_if"]["layout"]["eden_bytes"],
+        f64::from(48 << 20)
+    );
+    let twice = &figure(&report["what_if"]["figures"], "young_interval_s")["estimate"];
+    let own = figure(&report["now"], "young_interval_s")["measured"]
         .as_f64()
         .unwrap();
     let ratio = twice["point"].as_f64().unwrap() / own;
     assert!((ratio - 2.0).abs() < 0.05, "{ratio}");
-    let per_request = told["load"]["bytes_per_request"]["point"].as_f64().unwrap();
+    let per_request = report["load"]["bytes_per_request"]["point"]
+        .as_f64()
+        .unwrap();
     assert!(
         (per_request / 200e3 - 1.0).abs() < 0.05,
         "100 MB/s by 500/s is not {per_request}"
     );
-    assert_eq!(told["next"].as_array().unwrap().len(), 3);
+    assert_eq!(report["next"].as_array().unwrap().len(), 3);
     for format in ["text", "markdown", "html"] {
         run(format)
             .expect(0)
@@ -111,13 +117,13 @@ fn a_prediction_stands_beside_what_the_same_model_makes_of_the_log() {
         bench.run(&[&["capacity", "gc", "--from", &log(name)][..], &what_if].concat())
     };
     let tospace = "corpus/own_jdk17-g1-tospace.log";
-    let told = document(ask(tospace, "json"));
+    let report = document(ask(tospace, "json"));
     let point = |figures: &Value| {
         let point = &figure(figures, "young_interval_s")["estimate"]["point"];
         point.as_f64().unwrap()
     };
     // Twice the load, the same Eden.
-    let factor = point(&told["what_if"]["figures"]) / point(&told["now"]);
+    let factor = point(&report["what_if"]["figures"]) / point(&report["now"]);
     assert!((factor - 0.5).abs() < 0.02, "{factor}");
     let scavenge = "corpus/own_jdk8-cms-scavenge-before-remark.log";
     for (name, words) in [
@@ -149,17 +155,17 @@ fn a_log_of_the_heap_alone_tells_what_follows_from_it() {
         let what_if = ["--what-if", what_if, "--format", "json"];
         bench.run(&[&["capacity", "gc", "--from", &from][..], &what_if].concat())
     };
-    let told = document(ask("rate=x2"));
-    let interval = figure(&told["now"], "young_interval_s");
+    let report = document(ask("rate=x2"));
+    let interval = figure(&report["now"], "young_interval_s");
     let measured = interval["measured"].as_f64().unwrap();
     assert!((measured - 0.0485).abs() < 0.001, "{measured}");
     // 17 GiB a second, by the heap before each collection and after the one before it.
-    let allocated = &told["load"]["allocation_bytes_per_s"]["point"];
+    let allocated = &report["load"]["allocation_bytes_per_s"]["point"];
     let gib = allocated.as_f64().unwrap() / f64::from(1 << 30);
     assert!((gib - 17.1).abs() < 0.1, "{gib}");
-    let twice = &figure(&told["what_if"]["figures"], "young_interval_s")["estimate"];
+    let twice = &figure(&report["what_if"]["figures"], "young_interval_s")["estimate"];
     assert!((twice["point"].as_f64().unwrap() / measured - 0.5).abs() < 0.02);
-    let promotion = figure(&told["now"], "promotion_bytes_per_s");
+    let promotion = figure(&report["now"], "promotion_bytes_per_s");
     assert!(promotion["estimate"].is_null());
     assert!(
         promotion["because"]

@@ -43,7 +43,7 @@ fn a_dry_run_prints_every_rung_and_changes_nothing() {
 }
 
 #[test]
-fn a_wrong_key_is_told_with_line_column_and_the_nearest_key() {
+fn a_wrong_key_is_reported_with_line_column_and_the_nearest_key() {
     let bench = Bench::new();
     let file = bench.write(
         "wrong.toml",
@@ -179,7 +179,7 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_full_disk_is_told_before_the_window() {
+fn a_full_disk_is_reported_before_the_window() {
     let bench = Bench::new();
     let script = format!(
         "mkdir full && mount -t tmpfs -o size=64k tmpfs full && exec {} capture --for 60s -o full/host.rungwise",

@@ -26,7 +26,7 @@ pub(crate) const PROBE: &str = r"<script>
   }));
 </script>";
 
-/// What the browser told of the page, opened for the purpose.
+/// What the browser reported of the page, opened for the purpose.
 fn opened(bench: &Bench, page: &Path, purpose: &[&str]) -> std::process::Output {
     let profile = format!("--user-data-dir={}", bench.path("profile").display());
     Command::new("chromium")

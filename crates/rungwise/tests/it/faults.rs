@@ -110,7 +110,7 @@ fn a_service_that_dies_under_load_is_named_with_its_last_words() {
 }
 
 #[test]
-fn a_service_that_is_stopped_is_told_from_one_behind_a_firewall() {
+fn a_service_that_is_stopped_is_distinguished_from_one_behind_a_firewall() {
     let bench = Bench::new();
     let before = Machine::now();
     let child = under_way(&bench);

@@ -75,11 +75,11 @@ fn every_form_tells_the_same_and_json_keeps_to_its_schema() {
     let fold = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for format in ["text", "markdown", "html"] {
         // The page keeps options in one piece by marks around them.
-        let told = run(format).replace("<span class=\"option\">", "");
-        let told = fold(told.replace("</span>", ""));
+        let folded = run(format).replace("<span class=\"option\">", "");
+        let folded = fold(folded.replace("</span>", ""));
         assert!(
-            told.contains(sentence),
-            "{format}: no '{sentence}' in\n{told}"
+            folded.contains(sentence),
+            "{format}: no '{sentence}' in\n{folded}"
         );
     }
 }
@@ -264,10 +264,10 @@ fn a_running_jvm_tells_its_own_jdk_and_options() {
     drop(child.stdin.take());
     child.wait().unwrap();
     let later: Value = serde_json::from_str(&later.stdout).unwrap();
-    let told = later["options"].as_array().unwrap().iter();
-    let mut told = told.filter(|option| option["written"] == "-XX:MaxTenuringThreshold=7");
+    let matching = later["options"].as_array().unwrap().iter();
+    let mut matching = matching.filter(|option| option["written"] == "-XX:MaxTenuringThreshold=7");
     assert_eq!(
-        told.next().unwrap()["origin"],
+        matching.next().unwrap()["origin"],
         "performance data of the JVM"
     );
     let document: Value = serde_json::from_str(&ended.expect(0).stdout).unwrap();
@@ -292,7 +292,7 @@ fn a_running_jvm_tells_its_own_jdk_and_options() {
 }
 
 #[test]
-fn every_rule_that_is_told_can_be_explained() {
+fn every_rule_that_is_reported_can_be_explained() {
     let bench = Bench::new();
     for rule in [
         "jvm-flag-removed",
@@ -306,7 +306,7 @@ fn every_rule_that_is_told_can_be_explained() {
     }
 }
 
-/// Two JVMs in one file: what is told of the first is of the first.
+/// Two JVMs in one file: what is reported of the first is of the first.
 #[test]
 fn of_two_jvms_in_one_log_the_first_that_names_its_options_is_judged_by_its_own_jdk() {
     let bench = Bench::new();
@@ -326,8 +326,8 @@ fn newer() -> Vec<(&'static str, PathBuf)> {
     let homes: Vec<_> = homes.filter_map(|entry| Some(entry.ok()?.path())).collect();
     let of = |release: &str| {
         let named = homes.iter().find(|home| {
-            let told = std::fs::read_to_string(home.join("release")).unwrap_or_default();
-            told.contains(&format!("JAVA_VERSION=\"{release}."))
+            let text = std::fs::read_to_string(home.join("release")).unwrap_or_default();
+            text.contains(&format!("JAVA_VERSION=\"{release}."))
         });
         named
             .map(|home| home.join("bin/java"))
@@ -363,8 +363,8 @@ fn complaint(java: &Path, options: &[&str], folder: &Path) -> Option<String> {
         .current_dir(folder)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
-    (!output.status.success()).then_some(told)
+    let text = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
+    (!output.status.success()).then_some(text)
 }
 
 #[test]
@@ -403,8 +403,8 @@ fn the_header_of_every_log_of_jdk_8_moves_to_options_that_newer_jvms_start_with(
             let options = migration["options"].as_array().unwrap().iter();
             let options: Vec<&str> = options.map(|option| option.as_str().unwrap()).collect();
             if let Some((_, java)) = javas.iter().find(|(known, _)| *known == release) {
-                let told = complaint(java, &options, &bench.path(""));
-                assert_eq!(told, None, "{name} to {release}: {options:?}");
+                let complaint = complaint(java, &options, &bench.path(""));
+                assert_eq!(complaint, None, "{name} to {release}: {options:?}");
             }
             moved += 1;
         }

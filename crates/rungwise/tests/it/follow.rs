@@ -127,7 +127,7 @@ impl Drop for Following {
 }
 
 /// What does not differ from run to run.
-fn told(mut document: Value) -> Value {
+fn comparable(mut document: Value) -> Value {
     let all = document.as_object_mut().unwrap();
     for own in ["command", "started", "finished", "event"] {
         all.remove(own);
@@ -138,7 +138,7 @@ fn told(mut document: Value) -> Value {
 fn read_at_once(bench: &Bench, path: &Path) -> Value {
     let path = path.to_str().unwrap();
     let ended = bench.run(&["jvm", "gc", path, "--format", "json"]);
-    told(serde_json::from_str(&ended.stdout).unwrap())
+    comparable(serde_json::from_str(&ended.stdout).unwrap())
 }
 
 fn create(path: &Path) -> File {
@@ -192,7 +192,7 @@ fn a_log_that_is_written_in_pieces_says_what_it_says_at_once() {
         }
         let (report, before) = events.split_last().unwrap();
         let at_once = read_at_once(&bench, Path::new("gc.log"));
-        assert_eq!(told(report.clone()), at_once, "{name}");
+        assert_eq!(comparable(report.clone()), at_once, "{name}");
         assert_eq!(Some(report["exit"].as_i64().unwrap() as i32), code);
         let collections: Vec<&Value> = before
             .iter()
@@ -285,7 +285,7 @@ fn a_log_that_is_copied_and_emptied_goes_on_whether_its_writer_keeps_its_place_o
 }
 
 #[test]
-fn another_jvm_in_the_same_file_is_told() {
+fn another_jvm_in_the_same_file_is_reported() {
     let bench = Bench::new();
     let mut file = create(&bench.path("gc.log"));
     let following = Following::start(&bench, &["gc.log", "--format", "json"]);
@@ -325,7 +325,7 @@ fn jvms_that_write_by_turns_are_named_in_every_row() {
     }
     let report = following.report();
     let runs = report["runs"].as_array().unwrap();
-    let told: Vec<_> = runs
+    let jvms: Vec<_> = runs
         .iter()
         .map(|run| {
             (
@@ -334,11 +334,11 @@ fn jvms_that_write_by_turns_are_named_in_every_row() {
             )
         })
         .collect();
-    assert_eq!(told, [("pid 1", 3), ("pid 300", 3)]);
+    assert_eq!(jvms, [("pid 1", 3), ("pid 300", 3)]);
 }
 
 #[test]
-fn a_finding_is_told_once_and_the_standing_every_minute() {
+fn a_finding_is_reported_once_and_the_standing_every_minute() {
     let bench = Bench::new();
     let mut file = create(&bench.path("gc.log"));
     let following = Following::start(&bench, &["gc.log", "--format", "json"]);
@@ -373,7 +373,7 @@ fn a_finding_is_told_once_and_the_standing_every_minute() {
     assert_eq!(code, Some(1));
     let rest = rest.iter().map(|line| serde_json::from_str(line).unwrap());
     found.extend(rest.filter(|event: &Value| event["event"] == "finding"));
-    let mut told: Vec<String> = found
+    let mut texts: Vec<String> = found
         .iter()
         .map(|event| {
             format!(
@@ -383,13 +383,13 @@ fn a_finding_is_told_once_and_the_standing_every_minute() {
         })
         .collect();
     assert!(
-        told.iter().any(|words| words.contains("gc-full")),
-        "{told:?}"
+        texts.iter().any(|words| words.contains("gc-full")),
+        "{texts:?}"
     );
-    told.sort();
-    let all = told.len();
-    told.dedup();
-    assert_eq!(told.len(), all, "{told:?}");
+    texts.sort();
+    let all = texts.len();
+    texts.dedup();
+    assert_eq!(texts.len(), all, "{texts:?}");
 }
 
 #[test]

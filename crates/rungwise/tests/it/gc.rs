@@ -63,7 +63,7 @@ fn gz(text: &[u8]) -> Vec<u8> {
 
 /// What does not depend on the way that the text came. Lines are cited only of a log that can be read twice, so of findings
 /// that is left out.
-fn told(mut document: Value) -> Value {
+fn comparable(mut document: Value) -> Value {
     let all = document.as_object_mut().unwrap();
     for own in ["command", "started", "finished", "files", "notes", "target"] {
         all.remove(own);
@@ -113,7 +113,7 @@ fn every_log_of_the_corpus_gives_a_document_or_says_why_not() {
 }
 
 #[test]
-fn the_remark_of_the_seed_is_told_with_its_rescan_and_what_lay_in_the_young_generation() {
+fn the_remark_of_the_seed_is_reported_with_its_rescan_and_what_lay_in_the_young_generation() {
     let bench = Bench::new();
     let document = document(&bench, &[&log(BEFORE)]);
     assert_eq!(document["pauses"]["longest_ms"], 18_176.961);
@@ -190,7 +190,7 @@ fn the_way_that_a_log_comes_changes_nothing_of_what_it_says() {
         "damaged_garbage-bytes.log",
     ] {
         let text = text(name);
-        let plain = told(document(&bench, &[&log(name)]));
+        let plain = comparable(document(&bench, &[&log(name)]));
         let (head, tail) = text.split_at(text.len() / 2);
         // Members of a gzip file follow each other, as rotation by concatenation leaves them.
         let packed = [
@@ -201,11 +201,11 @@ fn the_way_that_a_log_comes_changes_nothing_of_what_it_says() {
         ];
         for bytes in packed {
             std::fs::write(&file, &bytes).unwrap();
-            let unpacked = told(document(&bench, &[file.to_str().unwrap()]));
+            let unpacked = comparable(document(&bench, &[file.to_str().unwrap()]));
             assert_eq!(unpacked, plain, "{name}");
         }
         for bytes in [text.clone(), gz(&text)] {
-            assert_eq!(told(json(&piped(&bench, &bytes))), plain, "{name}");
+            assert_eq!(comparable(json(&piped(&bench, &bytes))), plain, "{name}");
         }
     }
 }
@@ -219,7 +219,10 @@ fn a_log_that_was_redirected_by_powershell_is_read() {
     std::fs::write(&file, units.flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
     let document = document(&bench, &[file.to_str().unwrap()]);
     assert_eq!(document["files"][0]["packed"], "UTF-16");
-    assert_eq!(told(document), told(self::document(&bench, &[&log(G1)])));
+    assert_eq!(
+        comparable(document),
+        comparable(self::document(&bench, &[&log(G1)]))
+    );
 }
 
 #[test]
@@ -227,25 +230,25 @@ fn a_set_says_what_its_files_say_one_behind_the_other() {
     let bench = Bench::new();
     for name in [G1, "own_jdk8-cms-seedflags.log", "own_jdk25-genshen.log"] {
         let text = text(name);
-        let plain = told(document(&bench, &[&log(name)]));
+        let plain = comparable(document(&bench, &[&log(name)]));
         let (older, newer) = text.split_at(middle(&text));
         std::fs::write(bench.path("z.log"), older).unwrap();
         std::fs::write(bench.path("a.log"), gz(newer)).unwrap();
         // Whatever the names, and the order in which they are given.
         for files in [["a.log", "z.log"], ["z.log", "a.log"]] {
-            assert_eq!(told(document(&bench, &files)), plain, "{name}");
+            assert_eq!(comparable(document(&bench, &files)), plain, "{name}");
         }
         std::fs::write(
             bench.path("set"),
             zip(&[("gc.log", newer), ("gc.log.1.gz", &gz(older))]),
         )
         .unwrap();
-        assert_eq!(told(document(&bench, &["set"])), plain, "{name}");
+        assert_eq!(comparable(document(&bench, &["set"])), plain, "{name}");
     }
 }
 
 #[test]
-fn jvms_of_an_undated_set_are_told_apart_though_no_line_says_so() {
+fn jvms_of_an_undated_set_are_distinguished_though_no_line_says_so() {
     let bench = Bench::new();
     let pause = |at: &str, id: u32| {
         format!("[{at}s][info][gc] GC({id}) Pause Young (Allocation Failure) 4M->1M(9M) 1.000ms\n")
@@ -292,15 +295,15 @@ fn a_rotated_set_is_read_in_the_order_of_its_time() {
     assert_eq!(names, [&Value::from(&*oldest), &Value::from(&*newest)]);
     assert_eq!(set["runs"].as_array().unwrap().len(), 1);
     assert_eq!(
-        told(document(&bench, &[&newest, &oldest])),
-        told(set.clone())
+        comparable(document(&bench, &[&newest, &oldest])),
+        comparable(set.clone())
     );
     let whole = [
         text("own_jdk25-g1/jdk25-g1.log.0"),
         text("own_jdk25-g1/jdk25-g1.log"),
     ]
     .concat();
-    assert_eq!(told(json(&piped(&bench, &whole))), told(set));
+    assert_eq!(comparable(json(&piped(&bench, &whole))), comparable(set));
 }
 
 #[test]
@@ -371,9 +374,9 @@ fn jvms_that_write_by_turns_have_a_run_each_and_nothing_mixes_them() {
     }
     let notes = document["notes"].to_string();
     assert!(notes.contains("web-1; worker-1"), "{notes}");
-    let plain = told(document);
+    let plain = comparable(document);
     for bytes in [both.clone(), gz(&both)] {
-        assert_eq!(told(json(&piped(&bench, &bytes))), plain);
+        assert_eq!(comparable(json(&piped(&bench, &bytes))), plain);
     }
     let page = bench.run(&["check", file]);
     assert!(page.stdout.contains("Written by"), "{}", page.stdout);
@@ -584,12 +587,12 @@ fn what_is_there_twice_is_read_once() {
     let whole = text(G1);
     std::fs::create_dir(bench.path("logs")).unwrap();
     std::fs::write(bench.path("logs/gc.log"), &whole).unwrap();
-    let plain = told(document(&bench, &["logs/gc.log"]));
+    let plain = comparable(document(&bench, &["logs/gc.log"]));
     let same = |files: &[&str], note: &str| {
         let document = document(&bench, files);
         let notes = document["notes"].to_string();
         assert!(notes.contains(note), "{notes}");
-        assert_eq!(told(document), plain, "{files:?}");
+        assert_eq!(comparable(document), plain, "{files:?}");
     };
     same(&["logs/gc.log", "logs/gc.log"], "named twice");
     std::fs::write(bench.path("logs/gc.log.gz"), gz(&whole)).unwrap();
@@ -728,7 +731,10 @@ fn check_knows_a_gc_log_by_what_it_says() {
         .run(&["knob", "plan", "--from", "check.json"])
         .expect(2)
         .says(&["it judges a JVM"]);
-    assert_eq!(told(checked), told(document(&bench, &["nohup.out"])));
+    assert_eq!(
+        comparable(checked),
+        comparable(document(&bench, &["nohup.out"]))
+    );
     for (name, words) in [
         ("damaged_empty.log", "it is empty"),
         ("damaged_not-a-gc-log.log", "it begins with 'hello'"),

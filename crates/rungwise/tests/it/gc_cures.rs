@@ -69,7 +69,7 @@ const CURES: [Cure; 6] = [
     },
 ];
 
-/// Harm that is told from chance when it is halved.
+/// Harm that is distinguished from chance when it is halved.
 const ENOUGH: f64 = 4.0;
 
 /// So often a problem is planted before it counts as not to be had here, or as not cured.

@@ -69,9 +69,9 @@ fn repeated(text: &[u8], times: u64) -> (Value, usize, f64) {
     let peak = peak_mib(&child);
     stdout.read_to_end(&mut document).unwrap();
     child.wait().unwrap();
-    let told = serde_json::from_slice(&document).unwrap();
-    assert_valid(&told, "jvm-gc");
-    (told, document.len(), peak)
+    let report = serde_json::from_slice(&document).unwrap();
+    assert_valid(&report, "jvm-gc");
+    (report, document.len(), peak)
 }
 
 /// The field of a document, as a number.
@@ -133,7 +133,7 @@ fn many_long_runs_in_one_file_take_little_more_memory_than_one() {
 }
 
 #[test]
-fn a_service_that_dies_ten_thousand_times_is_told_in_few_runs_and_exact_sums() {
+fn a_service_that_dies_ten_thousand_times_is_reported_in_few_runs_and_exact_sums() {
     const RUNS: u64 = 10_000;
     let text = String::from_utf8(corpus("own_jdk17-serial.log")).unwrap();
     // A header and the first collection.

@@ -77,8 +77,8 @@ fn a_capture_of_the_host_and_dumps_of_its_jvm_are_judged_together() {
     let bench = Bench::new();
     let capture = bench.path("host.rungwise");
     let capture = capture.to_str().unwrap();
-    let looked = bench.run(&["capture", "--for", "300ms", "-o", capture]);
-    assert_eq!(looked.code, Some(0), "{}", looked.stderr);
+    let captured = bench.run(&["capture", "--for", "300ms", "-o", capture]);
+    assert_eq!(captured.code, Some(0), "{}", captured.stderr);
     let dumps = of_crate(DUMPS);
     let report = judged(&bench, &[capture, &dumps]);
     let rules = rules(&report);

@@ -1,4 +1,4 @@
-//! `check` and `compare` on told hosts: the report in every form, and what differs between two.
+//! `check` and `compare` on hosts in texts: the report in every form, and what differs between two.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,13 +13,13 @@ use crate::tune::assert_valid;
 const CONCENTRATED: &str = "two-node-82599";
 const SPREAD: &str = "two-node-82599-pinned";
 
-pub(crate) fn told(name: &str) -> String {
+pub(crate) fn host_path(name: &str) -> String {
     let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../cases");
     cases.join(name).to_str().unwrap().to_owned()
 }
 
 fn judged(bench: &Bench, name: &str, format: &str) -> Ended {
-    let ended = bench.run(&["check", &told(name), "--format", format]);
+    let ended = bench.run(&["check", &host_path(name), "--format", format]);
     assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
     ended
 }
@@ -58,7 +58,7 @@ fn a_check_keeps_to_its_schema_and_so_does_a_comparison() {
     for name in [CONCENTRATED, SPREAD, "healthy"] {
         assert_valid(&json(&judged(&bench, name, "json")), "check");
     }
-    let (before, after) = (told(CONCENTRATED), told(SPREAD));
+    let (before, after) = (host_path(CONCENTRATED), host_path(SPREAD));
     let ended = bench.run(&["compare", &before, &after, "--format", "json"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_valid(&json(&ended), "compare");
@@ -143,7 +143,7 @@ fn a_check_tells_in_numbers_what_its_page_draws() {
 }
 
 #[test]
-fn a_check_of_before_its_tables_were_told_is_still_planned_from() {
+fn a_check_of_before_it_had_tables_is_still_planned_from() {
     let bench = Bench::new();
     let mut report = json(&judged(&bench, CONCENTRATED, "json"));
     let plan = |report: &serde_json::Value| {
@@ -158,17 +158,17 @@ fn a_check_of_before_its_tables_were_told_is_still_planned_from() {
         ]);
         (plan.code, plan.stderr)
     };
-    let told = plan(&report);
+    let planned = plan(&report);
     assert!(report.as_object_mut().unwrap().remove("tables").is_some());
     assert_valid(&report, "check");
-    assert_eq!(plan(&report), told);
+    assert_eq!(plan(&report), planned);
 }
 
 #[test]
 fn sarif_is_wholly_as_its_standard_models_it() {
     let bench = Bench::new();
     let dump = crate::threads::dump(crate::threads::OWN);
-    for target in [told(CONCENTRATED), told("healthy"), dump] {
+    for target in [host_path(CONCENTRATED), host_path("healthy"), dump] {
         let ended = bench.run(&["check", &target, "--format", "sarif"]);
         let document = json(&ended);
         // The model is made of the standard's schema: what it does not know is lost on the way, what is no value is an error.
@@ -214,7 +214,7 @@ fn only_a_check_is_written_as_sarif() {
 
 #[test]
 fn a_host_does_not_differ_from_itself() {
-    let host = told(CONCENTRATED);
+    let host = host_path(CONCENTRATED);
     let ended = Bench::new().run(&["compare", &host, &host, "--format", "json"]);
     let report = json(&ended);
     assert_eq!(report["metrics"], serde_json::json!([]));
@@ -229,7 +229,7 @@ fn a_host_does_not_differ_from_itself() {
 
 #[test]
 fn a_comparison_names_what_was_turned_and_who_cares() {
-    let (before, after) = (told(CONCENTRATED), told(SPREAD));
+    let (before, after) = (host_path(CONCENTRATED), host_path(SPREAD));
     let ended = Bench::new().run(&["compare", &before, &after, "--format", "json"]);
     let report = json(&ended);
     let metrics = report["metrics"].as_array().unwrap();
@@ -271,13 +271,13 @@ fn the_page_of_a_check_is_whole_and_fits_a_wide_and_a_narrow_window() {
 
 /// What `client-bound` says of a host beside this report.
 fn of_the_client(bench: &Bench, report: &Path) -> serde_json::Value {
-    let host = told("healthy");
+    let host = host_path("healthy");
     let load = report.to_str().unwrap();
     let ended = bench.run(&["check", &host, "--load", load, "--format", "json"]);
     assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
     assert!(
         ended.stderr.contains("2026-01-02T03:04:05Z"),
-        "when the load ran is not told: {}",
+        "when the load ran is unknown: {}",
         ended.stderr
     );
     let report = json(&ended);
@@ -351,8 +351,8 @@ fn wrk2(slowest: &str) -> String {
 #[test]
 fn with_the_latencies_of_a_load_a_check_sees_delayed_acknowledgements() {
     let bench = Bench::new();
-    let host = told("healthy");
-    let told = |slowest: &str| {
+    let host = host_path("healthy");
+    let judged_with = |slowest: &str| {
         let load = bench.write("load.txt", &wrk2(slowest));
         let load = load.to_str().unwrap();
         let ended = bench.run(&["check", &host, "--load", load, "--format", "json"]);
@@ -369,13 +369,13 @@ fn with_the_latencies_of_a_load_a_check_sees_delayed_acknowledgements() {
             .find(|finding| finding["rule"] == "tcp-nagle-40ms");
         ours.unwrap().clone()
     };
-    let heap = told("43.999");
+    let heap = judged_with("43.999");
     assert_eq!(heap["outcome"], "act", "{heap:#}");
     assert_eq!(heap["knobs"][0]["id"], "tcp.nodelay", "{heap:#}");
     let line = heap["evidence"][0]["line"].as_str().unwrap();
     let rows = "of 1000 requests 700 within 0.980 ms, 1000 within 43.999 ms";
     assert!(line.starts_with(rows), "{line}");
-    let none = told("1.250");
+    let none = judged_with("1.250");
     assert_eq!(none["outcome"], "clear", "{none:#}");
 
     // Microseconds look alike, so nothing is guessed.
@@ -420,11 +420,11 @@ fn what_is_said_of_a_host_is_refused_beside_a_log_of_a_jvm() {
 }
 
 #[test]
-fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
+fn a_file_that_is_no_load_report_is_refused_before_the_capture() {
     let bench = Bench::new();
     let checked = bench.write("check.json", r#"{"schema":1,"findings":[]}"#);
     let cut = bench.write("cut.json", r#"{"schema":1,"target":"#);
-    let capture = told("guest-2cpu-udp") + "/host.rungwise";
+    let capture = host_path("guest-2cpu-udp") + "/host.rungwise";
     let nowhere = bench.path("nowhere.json");
     for (file, why) in [
         (checked.to_str().unwrap(), "it is the report of a check"),
@@ -443,7 +443,7 @@ fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
 
 #[test]
 fn who_keeps_all_cpus_busy_is_named_only_where_it_is_known() {
-    let busy = Bench::new().run(&["check", &told("guest-2cpu-busy")]);
+    let busy = Bench::new().run(&["check", &host_path("guest-2cpu-busy")]);
     let head = busy.stdout.replace('\n', " ");
     assert!(head.contains("All CPUs saturated: 99.7 %"), "{head}");
     assert!(
@@ -451,7 +451,7 @@ fn who_keeps_all_cpus_busy_is_named_only_where_it_is_known() {
         "{head}"
     );
     assert!(!head.contains("(0.00 CPUs)"), "{head}");
-    let served = Bench::new().run(&["check", &told("guest-2cpu-udp")]);
+    let served = Bench::new().run(&["check", &host_path("guest-2cpu-udp")]);
     let head = served.stdout.replace('\n', " ");
     assert!(
         head.contains("rungwise 26930 (0.50 CPUs)") && head.contains("the rest by"),
@@ -460,10 +460,10 @@ fn who_keeps_all_cpus_busy_is_named_only_where_it_is_known() {
 }
 
 #[test]
-fn a_look_that_saw_little_is_not_called_good() {
+fn a_capture_that_saw_little_is_not_called_good() {
     let bench = Bench::new();
-    let mut capture = bundle::read(Path::new(&told("guest-2cpu-idle"))).unwrap();
-    // One look: no rate is known.
+    let mut capture = bundle::read(Path::new(&host_path("guest-2cpu-idle"))).unwrap();
+    // One sample: no rate is known.
     capture.moments.truncate(1);
     let file = bench.path("blind.rungwise");
     std::fs::write(&file, bundle::pack(&capture).unwrap()).unwrap();
@@ -501,7 +501,7 @@ fn a_capture_may_come_through_a_pipe_and_a_log_says_by_what_it_may() {
             String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap(),
         )
     };
-    let (code, text) = piped(&(told("guest-2cpu-idle") + "/host.rungwise"));
+    let (code, text) = piped(&(host_path("guest-2cpu-idle") + "/host.rungwise"));
     // Recorded before limits of control groups were read.
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("? incomplete: nothing found"), "{text}");

@@ -124,7 +124,7 @@ fn dumps(java: &Path, classes: &Path, plant: &Plant) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap_or_else(|error| panic!("{}: {error}", java.display()));
-    let limit = TimeLimit::of(&child, LIMIT);
+    let limit = TimeLimit::start(&child, LIMIT);
     let mut output = BufReader::new(child.stdout.take().expect("piped"));
     let mut text = String::new();
     let mut until = |count: usize, is_it: fn(&str) -> bool| {

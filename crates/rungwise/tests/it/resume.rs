@@ -61,7 +61,7 @@ fn a_run_whose_requests_have_changed_since_is_not_resumed() {
 }
 
 #[test]
-fn a_folder_that_is_no_run_is_told_so() {
+fn a_folder_that_is_no_run_is_called_so() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("other")).unwrap();
     for folder in ["other", "nowhere"] {

@@ -265,7 +265,7 @@ pub(crate) fn planted(
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let limit = TimeLimit::of(&child, limit);
+    let limit = TimeLimit::start(&child, limit);
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while line.trim() != "ready" {

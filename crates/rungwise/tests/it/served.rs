@@ -58,7 +58,7 @@ fn counts_the_same(bench: &Bench, io: &str) {
             0,
         ),
     ] {
-        let server = Serving::of(bench, "http", &[&fixed[..], &switches].concat());
+        let server = Serving::spawn(bench, "http", &[&fixed[..], &switches].concat());
         let url = format!("http://{}/", server.address);
         let load = [
             "load", "http", &url, "--warmup", "0s", "--count", "2000", "--format", "json",
@@ -124,7 +124,7 @@ fn without_descriptors_clients_wait_until_others_leave() {
 #[test]
 fn ten_thousand_connections_of_a_load_take_less_than_100_mb() {
     let bench = Bench::new();
-    let server = Serving::of(&bench, "http", &["--listen", "127.0.0.1:0"]);
+    let server = Serving::spawn(&bench, "http", &["--listen", "127.0.0.1:0"]);
     let url = format!("http://{}/", server.address);
     let load = [
         "load",
@@ -181,7 +181,7 @@ fn a_planted_delay_is_what_a_load_measures() {
         "--status",
         "503",
     ];
-    let server = Serving::of(&bench, "http", &listen);
+    let server = Serving::spawn(&bench, "http", &listen);
     let url = format!("http://{}/", server.address);
     let report = measured(&bench.run(&[
         "load",

@@ -19,11 +19,11 @@ pub(crate) fn dump(name: &str) -> String {
 
 fn document(bench: &Bench, files: &[&str]) -> ThreadsReport {
     let all = [&["jvm", "threads", "--format", "json"], files].concat();
-    told(&bench.run(&all))
+    report_of(&bench.run(&all))
 }
 
 /// The document of a run, which keeps to its schema.
-fn told(ended: &Ended) -> ThreadsReport {
+fn report_of(ended: &Ended) -> ThreadsReport {
     let document =
         serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr));
     assert_valid(&document, "jvm-threads");
@@ -83,7 +83,7 @@ fn every_dump_of_the_corpus_gives_a_document_that_keeps_to_its_schema() {
                 // No dump in it: the pages about the corpus.
                 continue;
             }
-            told(&ended);
+            report_of(&ended);
             read += 1;
         }
     }
@@ -127,7 +127,7 @@ fn a_dump_within_the_output_of_an_application_is_found() {
         .unwrap();
     child.stdin.take().unwrap().write_all(&output).unwrap();
     let ended = Ended::from(child.wait_with_output().unwrap());
-    let report = told(&ended);
+    let report = report_of(&ended);
     assert_eq!(report.dumps[0].deadlocks.len(), 1);
     assert_eq!(report.dumps[0].file, "standard input");
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_dump_within_the_output_of_an_application_is_found() {
 }
 
 #[test]
-fn what_is_not_told_is_said() {
+fn what_is_unknown_is_said() {
     let bench = Bench::new();
     for (name, said, code) in [
         (
@@ -176,9 +176,9 @@ fn a_file_without_a_dump_is_an_error_with_the_remedy() {
 }
 
 #[test]
-fn dumps_beside_a_look_at_the_host_tell_that_it_waits_for_itself() {
+fn dumps_beside_a_capture_of_the_host_show_that_it_waits_for_itself() {
     let bench = Bench::new();
-    let host = crate::judged::told("healthy");
+    let host = crate::judged::host_path("healthy");
     let dumps = [1, 2].map(|number| {
         dump(&format!(
             "lab_log4j-immediateflush-60threads-jdk17-{number}.txt.gz"

@@ -8,7 +8,7 @@ use rungwise_host::process::{Launch, Service};
 use rungwise_testkit::Pair;
 use serde_json::Value;
 
-use crate::judged::told;
+use crate::judged::host_path;
 use crate::run::{Bench, Ended, binary, kill};
 use crate::tune::assert_valid;
 
@@ -21,11 +21,11 @@ pub(crate) struct Serving {
 
 impl Serving {
     fn start(bench: &Bench, arguments: &[&str]) -> Self {
-        Self::of(bench, "udp", arguments)
+        Self::spawn(bench, "udp", arguments)
     }
 
     /// `serve WHAT`.
-    pub(crate) fn of(bench: &Bench, what: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn spawn(bench: &Bench, what: &str, arguments: &[&str]) -> Self {
         let words = [&["serve", what, "--quiet"], arguments].concat();
         Self::ready(bench.start(&words), what)
     }
@@ -53,8 +53,8 @@ impl Serving {
         let mut stdout = Vec::new();
         self.out.read_to_end(&mut stdout).unwrap();
         let mut stderr = Vec::new();
-        let mut told = self.child.stderr.take().unwrap();
-        told.read_to_end(&mut stderr).unwrap();
+        let mut pipe = self.child.stderr.take().unwrap();
+        pipe.read_to_end(&mut stderr).unwrap();
         let status = self.child.wait().unwrap();
         Ended::from(Output {
             status,
@@ -83,7 +83,7 @@ pub(crate) fn measured(ended: &Ended) -> Value {
     );
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_valid(&report, "load");
-    // Certified or not is told three times, and alike.
+    // Certified or not is reported three times, and alike.
     let certified = ended.code == Some(0);
     assert_eq!(report["client"]["certified"], certified);
     assert_eq!(
@@ -206,7 +206,7 @@ fn what_a_load_says_of_its_generator_a_check_takes_in() {
     let ended = bench.run(&load);
     assert!(matches!(ended.code, Some(0 | 3)), "{}", ended.stderr);
     server.end(libc::SIGTERM).expect(0);
-    let host = told("healthy");
+    let host = host_path("healthy");
     let ended = bench.run(&["check", &host, "--load", report, "--format", "json"]);
     let check: Value = serde_json::from_str(&ended.stdout).unwrap();
     let findings = check["findings"].as_array().unwrap();

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::run::{Bench, Ended};
 
-/// A look that is short, and no reason to fail.
+/// A capture that is short, and no reason to fail.
 const SHORT: &[&str] = &["--for", "300ms", "--fail-on", "never"];
 
 /// All formats that this build prints, as its own refusal of another lists them.
@@ -42,7 +42,7 @@ fn document(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// What is undecided, with rule, reason and remedy of each lack; fails where one is not told.
+/// What is undecided, with rule, reason and remedy of each lack; fails where one is missing.
 #[track_caller]
 fn lacks(report: &Value) -> Vec<(String, String, String)> {
     let mut lacks = Vec::new();

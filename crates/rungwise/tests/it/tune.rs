@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::run::{Bench, Ended, Machine, kill};
 
-/// A ladder that is over in seconds: tiny runs, one look, every kind of rung.
+/// A ladder that is over in seconds: tiny runs, one decision point, every kind of rung.
 pub(crate) const SMALL: &str = r#"
 schema = 1
 name = "small"
@@ -246,8 +246,8 @@ fn a_ladder_finds_its_rungs_in_the_evidence_and_says_which_finding_asked() {
 
     // The evidence is in the folder and says the same again.
     let folder = bench.run_folder();
-    let look = folder.join("look-00.rungwise");
-    let judged = bench.run(&["check", look.to_str().unwrap(), "--format", "json"]);
+    let capture = folder.join("look-00.rungwise");
+    let judged = bench.run(&["check", capture.to_str().unwrap(), "--format", "json"]);
     let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
     let found = judged["findings"].as_array().unwrap();
     // Which rule asked first depends on how the machine shares its CPUs between the workers.
@@ -259,7 +259,7 @@ fn a_ladder_finds_its_rungs_in_the_evidence_and_says_which_finding_asked() {
         }),
         "{first:#} was not found again: {found:#?}"
     );
-    // What the generator told of itself is in the look.
+    // What the generator reported of itself is in the capture.
     let client = found
         .iter()
         .find(|finding| finding["rule"] == "client-bound")
@@ -442,7 +442,7 @@ fn a_folder_is_not_touched_while_another_instance_is_at_work() {
 }
 
 #[test]
-fn a_scenario_that_is_not_there_is_told_once_with_the_nearest_name() {
+fn a_scenario_that_is_not_there_is_reported_once_with_the_nearest_name() {
     let bench = Bench::new();
     bench
         .run(&["tune", "udp-ech"])
@@ -533,7 +533,7 @@ fn a_terminal_that_closes_does_not_end_the_ladder() {
 }
 
 #[test]
-fn an_unprivileged_user_gets_namespaces_or_is_told_why_not() {
+fn an_unprivileged_user_gets_namespaces_or_the_reason_why_not() {
     let bench = Bench::new();
     let before = Machine::now();
     let scenario = bench.write("small.toml", SMALL);

@@ -10,18 +10,18 @@ use crate::run::Bench;
 /// Looks at the page as it came, then drags over the second picture, then asks for all again.
 const HANDS: &str = r"<script>
   const first = document.querySelectorAll('svg.time')[1] ?? document.querySelector('svg.time');
-  const told = document.querySelector('.range output');
+  const label = document.querySelector('.range output');
   const boxes = () => [...document.querySelectorAll('svg.time')].map(
     time => time.querySelector('.zoom').getAttribute('viewBox').split(' ').map(Number));
-  const look = () => ({
-    told: told.textContent, address: location.hash, boxes: boxes(),
+  const view = () => ({
+    label: label.textContent, address: location.hash, boxes: boxes(),
     zoomed: document.documentElement.classList.contains('zoomed'),
     ticks: first.querySelectorAll('.ticks text').length,
   });
   const seen = JSON.parse(document.body.getAttribute('data-seen'));
   seen.heights = [...document.querySelectorAll('figure svg:not(.zoom)')].map(svg => svg.getBoundingClientRect())
     .filter(box => box.width < 1 || box.height < 1).length;
-  seen.came = look();
+  seen.came = view();
   const box = first.getBoundingClientRect();
   const event = (type, share) => new PointerEvent(type,
     { bubbles: true, cancelable: true, button: 0, clientX: box.left + box.width * share, clientY: box.top + 20 });
@@ -29,11 +29,11 @@ const HANDS: &str = r"<script>
   first.dispatchEvent(event('pointermove', 0.5));
   seen.shaded = document.querySelectorAll('.pick').length;
   first.dispatchEvent(event('pointerup', 0.5));
-  seen.dragged = look();
+  seen.dragged = view();
   document.querySelector('.range').dispatchEvent(new KeyboardEvent('keydown', { key: '+', bubbles: true }));
-  seen.closer = look();
+  seen.closer = view();
   dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
-  seen.all = look();
+  seen.all = view();
   seen.left = document.querySelectorAll('.pick').length;
   document.body.setAttribute('data-seen', JSON.stringify(seen));
 </script>";
@@ -64,8 +64,8 @@ fn page(bench: &Bench, name: &str, scripts: &str) -> PathBuf {
 }
 
 /// Width of the view box of each picture, of the 100 000 that are all of the time.
-fn widths(look: &serde_json::Value) -> Vec<f64> {
-    let boxes = look["boxes"].as_array().unwrap();
+fn widths(picture: &serde_json::Value) -> Vec<f64> {
+    let boxes = picture["boxes"].as_array().unwrap();
     boxes
         .iter()
         .map(|sides| sides[2].as_f64().unwrap())
@@ -101,8 +101,8 @@ fn pictures_of_every_collector_fit_and_show_more_when_asked() {
             );
             let closer = widths(&seen["closer"]);
             assert!(closer.iter().all(|width| (*width - 12_500.0).abs() < 500.0));
-            let told = seen["dragged"]["told"].as_str().unwrap();
-            assert!(told.contains(" to ") && told.contains(" of "), "{told}");
+            let label = seen["dragged"]["label"].as_str().unwrap();
+            assert!(label.contains(" to ") && label.contains(" of "), "{label}");
             assert!(seen["dragged"]["ticks"].as_u64().unwrap() >= 1, "{seen}");
             assert!(
                 seen["dragged"]["address"]
@@ -131,7 +131,7 @@ fn an_address_names_a_range_of_time() {
     let range = came("#from=1&to=2.5");
     assert_eq!(range["zoomed"], true, "{range}");
     assert!(
-        range["told"].as_str().unwrap().contains("0:00:01.0"),
+        range["label"].as_str().unwrap().contains("0:00:01.0"),
         "{range}"
     );
     assert!(

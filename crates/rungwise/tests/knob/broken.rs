@@ -330,7 +330,7 @@ fn a_wish_that_contradicts_another_one_is_refused() {
 }
 
 #[test]
-fn what_is_neither_a_wish_nor_a_plan_is_told_how_to_become_one() {
+fn what_is_neither_a_wish_nor_a_plan_is_refused_with_how_to_become_one() {
     let desk = Desk::new();
     desk.refused(
         &[&["knob", "plan", "net.rp_filter", "--device", "lo"]],
@@ -351,7 +351,7 @@ fn what_is_neither_a_wish_nor_a_plan_is_told_how_to_become_one() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_is_told_and_what_is_in_force_too() {
+fn an_output_that_cannot_be_written_is_reported_and_what_is_in_force_too() {
     let desk = Desk::new();
     let folder = desk.path("folder");
     std::fs::create_dir(&folder).unwrap();

@@ -74,7 +74,7 @@ fn a_capture_that_is_killed_leaves_the_file_of_before_or_a_whole_one() {
 }
 
 #[test]
-fn a_capture_that_could_not_be_kept_is_refused_before_the_look() {
+fn a_capture_that_could_not_be_kept_is_refused_before_it_begins() {
     let bench = Bench::new();
     let scratch = bench.scratch.path().to_str().unwrap().to_owned();
     let missing = format!("{scratch}/missing/host.rungwise");

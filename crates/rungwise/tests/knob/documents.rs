@@ -62,10 +62,10 @@ fn so_are_those_that_rest_on_a_check() {
     let bench = Bench::new();
     let check = bench.scratch.path().join("check.json");
     let check = check.to_str().unwrap();
-    let looked = ["check", "--for", "1s", "--format", "json", "-o", check];
-    let looked = bench.run(&looked);
+    let checked = ["check", "--for", "1s", "--format", "json", "-o", check];
+    let checked = bench.run(&checked);
     // 3 where a second is too short to see all, as beside other work.
-    assert!(matches!(looked.code, Some(0 | 1 | 3)), "{}", looked.words);
+    assert!(matches!(checked.code, Some(0 | 1 | 3)), "{}", checked.words);
     let why = document(
         &bench,
         "knob-list-why",

@@ -134,7 +134,7 @@ impl Rig {
             .unwrap();
     }
 
-    /// The knobs can be turned here; told loudly where they cannot.
+    /// The knobs can be turned here; reported loudly where they cannot.
     fn has(&self, turn: &Turn<'_>) -> bool {
         let ended = self.bench.run(&turn.words("plan"));
         let here = ended.code == Some(0);

@@ -344,10 +344,10 @@ fn a_wall_clock_that_jumps_brings_no_deadline_nearer_and_puts_none_off() {
     back.guard_is_gone();
     assert_eq!(back.changed(), [""; 0]);
     let verify = ["knob", "verify", "--format", "json"];
-    let told = ahead
+    let verified = ahead
         .run_at(&clock_ahead, &verify)
         .with(0, &["\"started\": \"20"]);
-    let year = told.words.split("\"started\": \"").nth(1).unwrap()[..4].to_owned();
+    let year = verified.words.split("\"started\": \"").nth(1).unwrap()[..4].to_owned();
     assert!(
         year.parse::<u32>().unwrap() > 2035,
         "the clock did not jump: {year}"
@@ -583,7 +583,7 @@ fn check(path: &Path) {
 }
 
 #[test]
-fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
+fn what_a_check_asks_for_is_planned_applied_checked_again_and_exported() {
     let bench = Bench::new();
     let file = |name: &str| bench.scratch.path().join(name).display().to_string();
     let (stored, plan, below) = (file("check.json"), file("plan.json"), file("etc"));
@@ -639,12 +639,12 @@ fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
 }
 
 #[test]
-fn an_interrupted_look_leaves_nothing_changed() {
+fn an_interrupted_sample_leaves_nothing_changed() {
     let bench = Bench::new();
     let stored = bench.scratch.path().join("check.json");
     check(&stored);
-    // In the first look nothing is written yet; in the second, what was written goes back.
-    for look in [1, 2] {
+    // In the first sample nothing is written yet; in the second, what was written goes back.
+    for sample in [1, 2] {
         let mut command = Command::new(binary());
         command
             .args(["knob", "apply", "--evidence-for", "3s", "--from"])
@@ -654,17 +654,17 @@ fn an_interrupted_look_leaves_nothing_changed() {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut applying = bench.namespace.run(move || command.spawn().unwrap());
-        let mut told = BufReader::new(applying.stderr.take().unwrap()).lines();
-        for _ in 0..look {
-            assert!(told.any(|line| line.unwrap().contains("sampling this host")));
+        let mut lines = BufReader::new(applying.stderr.take().unwrap()).lines();
+        for _ in 0..sample {
+            assert!(lines.any(|line| line.unwrap().contains("sampling this host")));
         }
-        assert_eq!(bench.changed().len(), look - 1);
+        assert_eq!(bench.changed().len(), sample - 1);
         let pid = applying.id().to_string();
         let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
         assert!(sent.success());
-        let words: Vec<String> = told.map(|line| line.unwrap()).collect();
+        let words: Vec<String> = lines.map(|line| line.unwrap()).collect();
         let code = applying.wait().unwrap().code();
-        assert_eq!(code, Some(130), "look {look}: {words:?}");
+        assert_eq!(code, Some(130), "look {sample}: {words:?}");
         assert_eq!(words, ["rungwise: interrupted"]);
         assert_eq!(bench.changed(), [""; 0]);
         assert!(bench.journals().is_empty());

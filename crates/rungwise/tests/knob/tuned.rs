@@ -165,8 +165,8 @@ fn who_comes_after_a_killed_ladder_waits_for_its_guard() {
     bench.prepare(&mut command);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut apply = bench.namespace.run(move || command.spawn().unwrap());
-    let mut told = BufReader::new(apply.stderr.take().unwrap()).lines();
-    let waits = told.next().map(Result::unwrap).unwrap_or_default();
+    let mut lines = BufReader::new(apply.stderr.take().unwrap()).lines();
+    let waits = lines.next().map(Result::unwrap).unwrap_or_default();
     let early = apply.try_wait().unwrap();
     signal(&guard, "-CONT");
     let code = apply.wait().unwrap().code();
@@ -194,9 +194,9 @@ fn a_ladder_says_what_an_earlier_change_left_in_force() {
     let (scenario, runs) = (scenario.to_str().unwrap(), runs.to_str().unwrap());
     let ended = bench.run(&["tune", scenario, "--runs", runs, "--format", "json"]);
     assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.words);
-    let told = "net.accept_local=on --device lo' are in force (1 of 1, journal ";
+    let in_force = "net.accept_local=on --device lo' are in force (1 of 1, journal ";
     // Aloud, and in the method of the report.
-    assert_eq!(ended.words.matches(told).count(), 2, "{}", ended.words);
+    assert_eq!(ended.words.matches(in_force).count(), 2, "{}", ended.words);
     assert_eq!(bench.changed().len(), 1, "{:?}", bench.changed());
     bench.run(&["knob", "undo"]).with(0, &[]);
 }

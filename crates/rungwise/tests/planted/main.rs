@@ -146,7 +146,7 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> (Vec<Value>, Vec<S
     let findings = found(bench, planted);
     let said = |rule: &str| {
         let of = findings.iter().filter(|finding| finding["rule"] == rule);
-        of.map(told).collect::<Vec<_>>().join("; ")
+        of.map(finding_text).collect::<Vec<_>>().join("; ")
     };
     let mut wrong = Vec::new();
     let noisy = said("noise-gate").starts_with("watch");
@@ -168,7 +168,7 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> (Vec<Value>, Vec<S
     for says in fault.speaks.iter().filter(|says| says.first) {
         let of_first = findings.first().map(|finding| &finding["rule"]);
         if of_first.is_none_or(|rule| rule != says.rule) {
-            let first = findings.first().map(told).unwrap_or_default();
+            let first = findings.first().map(finding_text).unwrap_or_default();
             wrong.push(format!("{}: {} is not first: {first}", fault.id, says.rule));
         }
     }
@@ -185,7 +185,11 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> (Vec<Value>, Vec<S
         // Faults of real services are held against the rules about processes as well.
         let of_service = fault.id.starts_with("service: ") && topic(rule) == "process";
         if !expected && (JUDGED.contains(&topic(rule)) || of_service) {
-            wrong.push(format!("{}: {rule} speaks: {}", fault.id, told(finding)));
+            wrong.push(format!(
+                "{}: {rule} speaks: {}",
+                fault.id,
+                finding_text(finding)
+            ));
         }
     }
     // Latencies that show no heap pass; they are not left undecided.
@@ -199,7 +203,7 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> (Vec<Value>, Vec<S
             .map(Value::from)
             .contains(&finding["outcome"])
     }) {
-        eprintln!("  {}", told(finding));
+        eprintln!("  {}", finding_text(finding));
     }
     (findings, wrong)
 }
@@ -265,7 +269,7 @@ fn advised(bench: &Bench, fault: &Fault, planted: &mut Planted, findings: &[Valu
             None if cured => {}
             None => wrong.push(format!(
                 "{turn}, which is neither applied nor listed with a reason in UNAPPLIED: {}",
-                told(advice.finding)
+                finding_text(advice.finding)
             )),
         }
     }
@@ -373,7 +377,7 @@ fn uncured(
         Some(said) => Err(format!(
             "{}: {turns} does not cure it: {}",
             cure.fault,
-            told(&said)
+            finding_text(&said)
         )),
     }
 }
@@ -394,7 +398,7 @@ fn cited(finding: &Value, key: &str) -> f64 {
     values.iter().sum()
 }
 
-fn told(finding: &Value) -> String {
+fn finding_text(finding: &Value) -> String {
     let word = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     format!(
         "{} {} {}: {}",

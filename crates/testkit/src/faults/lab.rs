@@ -168,7 +168,7 @@ pub(super) fn serve_udp(program: &Path, namespace: &Namespace, more: &[&str]) ->
     Ok(service)
 }
 
-/// `load udp` against the service at [`service_address`], in a closed loop, for longer than any look takes.
+/// `load udp` against the service at [`service_address`], in a closed loop, for longer than any capture takes.
 pub(super) fn load_udp(program: &Path, namespace: &Namespace, more: &[&str]) -> Result<Service> {
     let service = service_address().to_string();
     let argv = ["load", "udp", &service, "--quiet", "--for", "60s"];

@@ -25,7 +25,7 @@ pub(super) fn info(text: &str, line: u64) -> Option<Thread> {
         line,
         ..Thread::default()
     };
-    thread.state = Some(words.by_ref().find_map(State::of)?);
+    thread.state = Some(words.by_ref().find_map(State::from_name)?);
     if words.next() == Some("on") {
         thread.wait = Some(Wait {
             how: if thread.state == Some(State::Blocked) {
@@ -120,7 +120,7 @@ pub(super) fn filed(text: &str) -> Option<Thread> {
         name,
         id: Some(id.parse().ok()?),
         is_virtual,
-        state: words.next().and_then(State::of),
+        state: words.next().and_then(State::from_name),
         ..Thread::default()
     })
 }

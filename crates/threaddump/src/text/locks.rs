@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_told_is_read() {
+    fn an_owner_that_is_reported_is_read() {
         let (sign, lock, owner) = of_frame("parking to wait for <a.B@1>, owner #47").unwrap();
         assert_eq!(sign, Sign::Waits(How::Park));
         assert_eq!((lock.unwrap().class.as_ref(), owner), ("a.B", Some(47)));

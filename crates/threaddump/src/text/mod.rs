@@ -233,7 +233,7 @@ impl Reader {
             Form::Beans => {
                 let again = dump.threads.iter().any(|other| other.id == thread.id);
                 if dump.threads.is_empty() {
-                    (dump.form, dump.synchronizers_told) = (form, true);
+                    (dump.form, dump.has_synchronizers) = (form, true);
                 }
                 dump.form == form && !again
             }
@@ -251,7 +251,7 @@ impl Reader {
         }
         if is_bean {
             // The beans name the owner of whatever has one.
-            self.dump()?.synchronizers_told = true;
+            self.dump()?.has_synchronizers = true;
         }
         thread.line = number;
         thread.name = self.string(&thread.name.clone());
@@ -271,13 +271,13 @@ impl Reader {
         if text == "Locked ownable synchronizers:" {
             self.place = Place::Synchronizers;
             self.current = self.named;
-            self.dump()?.synchronizers_told = true;
+            self.dump()?.has_synchronizers = true;
             return Some(Read::Understood);
         }
         if text.starts_with("Number of locked synchronizers = ") {
             self.place = Place::Synchronizers;
             self.current = self.named;
-            self.dump()?.synchronizers_told = true;
+            self.dump()?.has_synchronizers = true;
             return Some(Read::Understood);
         }
         if text == "..." {
@@ -285,7 +285,7 @@ impl Reader {
         }
         if let Some(state) = text.strip_prefix("java.lang.Thread.State: ") {
             let name = state.split_whitespace().next()?;
-            self.thread()?.state = Some(State::of(name)?);
+            self.thread()?.state = Some(State::from_name(name)?);
             return Some(Read::Understood);
         }
         if let Some(id) = text.strip_prefix("Carrying virtual thread #") {
@@ -461,8 +461,8 @@ fn title(text: &str) -> Option<&str> {
 
 /// The version in `OpenJDK 64-Bit Server VM (25.0.3+9-LTS mixed mode, sharing)`; other makers print more.
 fn version(title: &str) -> Option<String> {
-    let (_, told) = title.rsplit_once('(')?;
-    let mut words = told.trim_end_matches(')').split_whitespace();
+    let (_, build) = title.rsplit_once('(')?;
+    let mut words = build.trim_end_matches(')').split_whitespace();
     let is_number =
         |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains(['.', '+']);
     words.find(is_number).map(str::to_owned)
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn dumps_in_one_file_are_told_apart() {
+    fn dumps_in_one_file_are_distinguished() {
         let (dumps, _) = read(&DUMP.repeat(3));
         assert_eq!(dumps.len(), 3);
         assert_eq!(dumps[2].line, 2 * DUMP.lines().count() as u64 + 1);

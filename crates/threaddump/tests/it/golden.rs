@@ -15,12 +15,12 @@ fn every_file_of_the_corpus_gives_what_it_gave() {
     settings.set_omit_expression(true);
     settings.bind(|| {
         for name in corpus::names() {
-            insta::assert_snapshot!(name.replace('/', "_"), told(&name));
+            insta::assert_snapshot!(name.replace('/', "_"), render(&name));
         }
     });
 }
 
-fn told(name: &str) -> String {
+fn render(name: &str) -> String {
     let (dumps, account) = read(name, &corpus::dump(name));
     let summary = summary(dumps);
     let mut text = format!(
@@ -34,7 +34,7 @@ fn told(name: &str) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     for dump in &summary.dumps {
-        text += &dump_told(dump);
+        text += &render_dump(dump);
     }
     for reading in evidence(&summary).readings() {
         let value = rungwise_model::evidence_text::value(reading);
@@ -43,7 +43,7 @@ fn told(name: &str) -> String {
     text
 }
 
-fn dump_told(dump: &Dump) -> String {
+fn render_dump(dump: &Dump) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -52,7 +52,7 @@ fn dump_told(dump: &Dump) -> String {
         dump.form,
         dump.taken.as_deref().unwrap_or("?"),
         dump.version.as_deref().unwrap_or("?"),
-        dump.synchronizers_told
+        dump.has_synchronizers
     );
     let _ = writeln!(
         text,

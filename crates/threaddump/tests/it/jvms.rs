@@ -47,7 +47,7 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", java.display()));
-        let limit = Some(TimeLimit::of(&child, LIMIT));
+        let limit = Some(TimeLimit::start(&child, LIMIT));
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let mut running = Self {
             limit,
@@ -106,9 +106,9 @@ impl Drop for Running {
 /// What differs from what the program built.
 fn differs(how: &str, text: &[u8], is_print: bool) -> Vec<String> {
     let (dumps, account) = read("dump", text);
-    let told = summary(dumps);
-    let [dump] = &told.dumps[..] else {
-        return vec![format!("{how}: {} dumps", told.dumps.len())];
+    let report = summary(dumps);
+    let [dump] = &report.dumps[..] else {
+        return vec![format!("{how}: {} dumps", report.dumps.len())];
     };
     let mut wrong = Vec::new();
     let mut check = |holds: bool, what: String| {
@@ -218,8 +218,8 @@ fn dumps_of(release: u32, java: &Path, classes: &Path) -> Vec<String> {
         if release >= 25 {
             wrong.extend(differs(&how, &text, false));
         } else {
-            let told = summary(read("dump", &text).0);
-            if told.dumps.len() != 1 || told.dumps[0].waiting_share.is_some() {
+            let report = summary(read("dump", &text).0);
+            if report.dumps.len() != 1 || report.dumps[0].waiting_share.is_some() {
                 wrong.push(format!("{how}: it tells no states, and we do"));
             }
         }

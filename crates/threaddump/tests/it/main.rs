@@ -3,7 +3,7 @@
 mod corpus;
 mod golden;
 mod jvms;
-mod told;
+mod summaries;
 
 use rungwise_model::gc::Account;
 use rungwise_threaddump::{Dump, Parser};

@@ -114,7 +114,7 @@ fn factor(value: &str, rate: Option<f64>) -> anyhow::Result<f64> {
 
 /// What the options say of sizes, as the log's header names them.
 pub(super) fn of_flags(flags: &str) -> Given {
-    let line = CommandLine::of_told(flags, Origin::Log);
+    let line = CommandLine::parse_printed(flags, Origin::Log);
     let number = |name: &str| line.setting(name)?.number();
     let size = |name: &str| number(name).map(|bytes| bytes as f64);
     // A fixed young generation; else the collector may move it.

@@ -58,29 +58,29 @@ pub struct Request {
 /// Predicts from the load, or from the log.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<CapacityGcReport> {
     let started = clock::utc_now();
-    let told = match (request.alloc_per_request, request.rate, request.eden) {
+    let predicted = match (request.alloc_per_request, request.rate, request.eden) {
         (Some(per_request), Some(rate), Some(eden)) => of_load(request, per_request, rate, eden)?,
         _ => of_log(request)?,
     };
     Ok(CapacityGcReport {
         envelope: invocation.envelope(CapacityGcReport::KIND, started, Exit::Done),
-        target: told.target,
-        notes: told.prediction.notes,
-        load: told.load,
-        layout: told.prediction.layout,
-        now: told.prediction.now,
-        next: told.prediction.next,
-        what_if: told.prediction.what_if,
+        target: predicted.target,
+        notes: predicted.prediction.notes,
+        load: predicted.load,
+        layout: predicted.prediction.layout,
+        now: predicted.prediction.now,
+        next: predicted.prediction.next,
+        what_if: predicted.prediction.what_if,
     })
 }
 
-struct Told {
+struct Predicted {
     target: String,
     load: Load,
     prediction: Prediction,
 }
 
-fn of_load(request: &Request, per_request: f64, rate: f64, eden: f64) -> anyhow::Result<Told> {
+fn of_load(request: &Request, per_request: f64, rate: f64, eden: f64) -> anyhow::Result<Predicted> {
     let allocation = per_request * rate;
     let now = predict::plain(&Plain {
         allocation,
@@ -91,7 +91,7 @@ fn of_load(request: &Request, per_request: f64, rate: f64, eden: f64) -> anyhow:
         survivors: request.survivors,
     })
     .map_err(failed)?;
-    Ok(Told {
+    Ok(Predicted {
         target: "given figures".to_owned(),
         load: Load {
             requests_per_s: Some(rate),
@@ -110,7 +110,7 @@ fn of_load(request: &Request, per_request: f64, rate: f64, eden: f64) -> anyhow:
     })
 }
 
-fn of_log(request: &Request) -> anyhow::Result<Told> {
+fn of_log(request: &Request) -> anyhow::Result<Predicted> {
     let mut watch = Watch::new();
     let log = jvm::gc::read(&request.from, None, &mut |event| watch.event(event))?;
     let seen = watch.seen();
@@ -150,7 +150,7 @@ fn of_log(request: &Request) -> anyhow::Result<Told> {
         .map(|path| path.display().to_string())
         .collect();
     let allocation = prediction.allocation;
-    Ok(Told {
+    Ok(Predicted {
         target: names.join(", "),
         load: Load {
             requests_per_s: rate,

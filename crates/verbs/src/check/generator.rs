@@ -90,8 +90,8 @@ impl Heard {
         }
     }
 
-    /// Puts it beside what was seen in `window`; where it ran on another day, says so in its place. A look without a
-    /// time, as a told host, is believed to be of the same time, and so is a load without one.
+    /// Puts it beside what was seen in `window`; where it ran on another day, says so in its place. A capture without a
+    /// time, as a host in texts, is believed to be of the same time, and so is a load without one.
     pub(super) fn put(self, capture: &mut Capture) {
         let Self { mut report, ran } = self;
         if let Some((started, finished)) = ran {
@@ -111,8 +111,8 @@ impl Heard {
     }
 }
 
-/// It ended on a day before that of the look, or began on a later one; stamps are text, and sort as such. What is no stamp is of
-/// no day. A load of just before midnight is refused for a look just after it, which costs a repetition.
+/// It ended on a day before that of the capture, or began on a later one; stamps are text, and sort as such. What is no stamp is of
+/// no day. A load of just before midnight is refused for a capture just after it, which costs a repetition.
 fn is_of_another_day(started: &str, finished: &str, taken: &str) -> bool {
     let days = [finished, taken, started].map(|stamp| stamp.split_once('T').map(|(day, _)| day));
     match days {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_before_it_told_all_of_it_is_read() {
+    fn a_report_of_before_it_contained_all_of_it_is_read() {
         let mut old: Value = serde_json::from_slice(&document(|_| {})).unwrap();
         let client = old["client"].as_object_mut().unwrap();
         for newer in ["busy", "server_busy", "shared_idle", "starved"] {
@@ -367,8 +367,8 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_another_day_says_nothing_of_a_look() {
-        let told = |taken: &str| {
+    fn a_load_of_another_day_says_nothing_of_a_capture() {
+        let busy_at = |taken: &str| {
             let mut capture = Capture {
                 taken: Some(taken.to_owned()),
                 moments: vec![rungwise_probes::Moment::default()],
@@ -384,10 +384,10 @@ mod tests {
         };
         // It ran from 03:04:05 to 03:04:08.
         for taken in ["2026-01-02T00:00:00Z", "2026-01-02T03:04:06Z"] {
-            assert_eq!(told(taken).ok(), Some(0.97), "{taken}");
+            assert_eq!(busy_at(taken).ok(), Some(0.97), "{taken}");
         }
         for taken in ["2026-01-01T03:04:06Z", "2026-01-03T03:04:06Z", "today"] {
-            let why = told(taken).unwrap_err();
+            let why = busy_at(taken).unwrap_err();
             assert!(why.reason.contains("does not apply"), "{}", why.reason);
             assert!(
                 why.remedy.starts_with("run the load again"),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_to_no_report_is_told_with_how_to_make_one() {
+    fn a_path_to_no_report_is_reported_with_how_to_make_one() {
         for (path, why) in [
             ("/", "it is a folder"),
             ("/dev/null", "it is empty"),
@@ -460,11 +460,11 @@ mod tests {
         ] {
             let report = percentiles(&text, unit).unwrap().report;
             let rows = report.latencies_ms.unwrap();
-            let told: Vec<_> = rows
+            let printed: Vec<_> = rows
                 .iter()
                 .map(|(ms, count)| format!("{ms:.3} {count}"))
                 .collect();
-            assert_eq!(told, ["0.100 1", "0.400 50", "44.000 100"], "{unit:?}");
+            assert_eq!(printed, ["0.100 1", "0.400 50", "44.000 100"], "{unit:?}");
             assert!((report.median_us.unwrap() - 400.0).abs() < 1e-9);
             assert_eq!(report.received, 100);
         }

@@ -30,7 +30,7 @@ pub(super) struct Joined {
 }
 
 impl Files {
-    pub(super) fn of(paths: &[PathBuf]) -> anyhow::Result<Self> {
+    pub(super) fn classify(paths: &[PathBuf]) -> anyhow::Result<Self> {
         let mut capture = None;
         let mut groups: Vec<_> = FILE_TYPES.iter().map(|kind| (*kind, Vec::new())).collect();
         for path in paths {
@@ -40,7 +40,7 @@ impl Files {
                 "cannot judge {} with other files: its type is detected first, and it can be read only once; save it to a file",
                 path.display()
             );
-            let kind = is_readable.then(|| file_type::of(path)).flatten();
+            let kind = is_readable.then(|| file_type::detect(path)).flatten();
             let group =
                 kind.and_then(|kind| groups.iter_mut().find(|group| group.0.name == kind.name));
             if let Some((_, group)) = group {
@@ -114,7 +114,7 @@ impl Files {
             host: String::new(),
             taken: None,
             window_s: 0.0,
-            standing: Some(Standing::of(&findings, &[])),
+            standing: Some(Standing::from_findings(&findings, &[])),
             findings,
             resources: Vec::new(),
             tables: Vec::new(),

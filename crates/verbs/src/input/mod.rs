@@ -136,7 +136,7 @@ impl Part {
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// Ways of packing that are told from text and not read, with the program that unpacks them.
+/// Ways of packing that are distinguished from text and not read, with the program that unpacks them.
 const OTHERS: [(&[u8], &str); 4] = [
     (b"\xfd7zXZ\0", "xz"),
     (b"BZh", "bzip2"),
@@ -180,7 +180,7 @@ fn unpacked(mut reader: Box<dyn BufRead>) -> anyhow::Result<Text> {
 fn of_member(member: Box<dyn Read>) -> anyhow::Result<Text> {
     let mut reader = BufReader::with_capacity(PIECE, member);
     if let Err(error) = reader.fill_buf() {
-        // Told by who reads it: there is nothing of it, and other members are whole.
+        // Reported by who reads it: there is nothing of it, and other members are whole.
         return Ok(Text {
             reader: Box::new(Broken(Some(error))),
             packed: Some("zip"),

@@ -56,7 +56,7 @@ pub struct Request {
     pub fail_on: FailOn,
 }
 
-/// A JDK, and its update where that is told of one up to 8.
+/// A JDK, and its update where that is known of one up to 8.
 #[derive(Clone, Copy, Debug)]
 pub struct Version {
     /// The release, such as 8.
@@ -88,11 +88,11 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Jvm
     let started = clock::utc_now();
     let reads_files = request.jdk.is_none_or(|jdk| jdk.release > Release(8));
     let target = target::open(&request.of, reads_files)?;
-    let told = target.version.as_deref();
-    let told = told.and_then(|text| version(text).ok());
+    let known = target.version.as_deref();
+    let known = known.and_then(|text| version(text).ok());
     let Version { release, update } = request
         .jdk
-        .or(told)
+        .or(known)
         .with_context(|| format!("the JDK of {} is unknown; pass it with --jdk", target.name))?;
     let case = Case {
         release,
@@ -271,7 +271,10 @@ fn verdict(report: &JvmFlagsReport) -> Verdict {
             .filter(move |finding| finding.outcome == outcome)
     };
     let count = |outcome| of(outcome).count();
-    let (mark, sentence) = match (of(Outcome::Act).next(), Start::of(&report.findings)) {
+    let (mark, sentence) = match (
+        of(Outcome::Act).next(),
+        Start::from_findings(&report.findings),
+    ) {
         (Some(first), _) => (("✗", "act", Tone::Bad), first.sentence.clone()),
         (None, Start::Unknown(options)) => {
             let sentence = if release.is_known() {

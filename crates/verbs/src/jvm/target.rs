@@ -27,7 +27,7 @@ pub(super) struct Target {
     pub(super) line: CommandLine,
     /// A process: the JVM has accepted its options.
     pub(super) runs: bool,
-    /// The JDK, where it is told.
+    /// The JDK, where it is known.
     pub(super) version: Option<String>,
     pub(super) machine: Machine,
 }
@@ -77,8 +77,8 @@ fn log(path: &Path) -> anyhow::Result<Target> {
     // JVMs that write into one file each begin with a header: what one tells is nothing of another.
     let summary = summarizer.summary();
     let mut jvms = summary.runs.iter();
-    let told = jvms.find_map(|run| Some((run, run.jvm.flags.as_deref()?)));
-    let Some((run, flags)) = told else {
+    let flagged = jvms.find_map(|run| Some((run, run.jvm.flags.as_deref()?)));
+    let Some((run, flags)) = flagged else {
         let error = anyhow::anyhow!(
             "cannot judge {}: its header contains no flags; JDK 8 logs them with -Xloggc, later JDKs with -Xlog:gc+init or \
              -Xlog:arguments; pass the options as text",
@@ -92,7 +92,7 @@ fn log(path: &Path) -> anyhow::Result<Target> {
             1 => name.to_string(),
             _ => format!("{name} (jvm/{} of several)", run.number),
         },
-        line: CommandLine::of_told(flags, Origin::Log),
+        line: CommandLine::parse_printed(flags, Origin::Log),
         runs: false,
         version: run.jvm.version.clone(),
         machine: Machine {
@@ -130,12 +130,12 @@ fn process(pid: u32) -> anyhow::Result<Target> {
     let name = words
         .first()
         .map_or("", |first| first.rsplit('/').next().unwrap_or(first));
-    let told = performance_data(&proc);
+    let perf_data = performance_data(&proc);
     let mut target = Target {
         name: format!("pid {pid} ({name})"),
         runs: true,
         version: jdk_version(&proc.join("root"), &library)
-            .or_else(|| told.get("java.property.java.version").cloned()),
+            .or_else(|| perf_data.get("java.property.java.version").cloned()),
         machine: surroundings(&proc),
         ..Target::default()
     };
@@ -151,11 +151,11 @@ fn process(pid: u32) -> anyhow::Result<Target> {
         .count();
     // The JVM's own list holds what is in argument files and variables, and no quotes: it is the second choice.
     let environment = read("environ");
-    if let Some(arguments) = told
+    if let Some(arguments) = perf_data
         .get("java.rt.vmArgs")
         .filter(|_| unread > 0 || environment.is_err())
     {
-        target.line = CommandLine::of_told(arguments, Origin::Told);
+        target.line = CommandLine::parse_printed(arguments, Origin::PerfData);
         return Ok(target);
     }
     let release = target.version.as_deref().and_then(Release::parse);
@@ -178,7 +178,7 @@ fn process(pid: u32) -> anyhow::Result<Target> {
     Ok(target)
 }
 
-/// What the JVM tells of itself; nothing where it was told not to (`-XX:-UsePerfData`).
+/// The performance data of the JVM; nothing where it has none (`-XX:-UsePerfData`).
 fn performance_data(proc: &Path) -> BTreeMap<String, String> {
     let bytes = performance_bytes(proc);
     bytes

@@ -20,7 +20,7 @@ use crate::input::{self, Part};
 use crate::problem::Problem;
 
 /// Bytes that are looked at to find out whether a file holds thread dumps.
-const LOOK: usize = 1 << 20;
+const LONGEST_PREFIX: usize = 1 << 20;
 
 /// Time between two dumps: a wait that lasts as long is no chance.
 const EVERY: Duration = Duration::from_secs(2);
@@ -217,13 +217,13 @@ pub(crate) fn is_dump(path: &Path) -> bool {
 /// The first million bytes hold a dump, and are mostly of it.
 fn begins_with_dump(part: &Part) -> anyhow::Result<bool> {
     let mut parser = Parser::new();
-    let mut left = LOOK;
+    let mut left = LONGEST_PREFIX;
     parser.begin(&part.name);
     // A document ends at its end; a part of it says nothing.
     let mut is_document = false;
     // A packed file may be cut right here; what it has is enough.
     let _ = part.open()?.each(|piece| {
-        is_document |= left == LOOK && Parser::is_document(piece);
+        is_document |= left == LONGEST_PREFIX && Parser::is_document(piece);
         let piece = &piece[..piece.len().min(left)];
         parser.push(piece);
         left -= piece.len();

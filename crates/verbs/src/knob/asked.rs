@@ -85,12 +85,12 @@ pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
 }
 
 /// What this host shows in `window`; an error where a signal cut it short.
-pub(super) fn look(
+pub(super) fn observe(
     window: Duration,
     interrupt: &Interrupt,
     invocation: &Invocation<'_>,
 ) -> anyhow::Result<Evidence> {
-    let capture = Sampling::over(window).look(&Network::of(None), interrupt, invocation)?;
+    let capture = Sampling::over(window).capture(&Network::for_pid(None), interrupt, invocation)?;
     heed(interrupt)?;
     Ok(rungwise_probes::evidence(&capture))
 }
@@ -215,8 +215,8 @@ pub(super) fn aftermath(asked: &[Asked], before: &Evidence, after: &Evidence) ->
     let steps = change::changed(before, after);
     let mut all: Vec<Aftermath> = Vec::new();
     for one in asked {
-        let told = |known: &Aftermath| known.rule == one.rule && known.subject == one.subject;
-        if all.iter().any(told) {
+        let is_same = |known: &Aftermath| known.rule == one.rule && known.subject == one.subject;
+        if all.iter().any(is_same) {
             continue;
         }
         let rule = RULES.iter().find(|rule| rule.id == one.rule);
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    fn told(asked: &[Asked], before: &Evidence, after: &Evidence) -> String {
+    fn aftermath_text(asked: &[Asked], before: &Evidence, after: &Evidence) -> String {
         let mut text = String::new();
         for symptom in aftermath(asked, before, after) {
             symptom.tell(&mut text);
@@ -422,7 +422,7 @@ mod tests {
             (tracking(0.99), "worse: 97 % before, 99 % after"),
             (silent, "not decidable"),
         ] {
-            let said = told(&full, &tracking(0.97), &after);
+            let said = aftermath_text(&full, &tracking(0.97), &after);
             let wanted = format!("conntrack-full on host: the symptom is {symptom}");
             assert!(said.starts_with(&wanted), "{wanted}\n{said}");
         }
@@ -431,14 +431,14 @@ mod tests {
     #[test]
     fn a_symptom_that_did_not_move_says_to_take_the_change_back() {
         let full = [asked("conntrack-full", "host")];
-        let said = told(&full, &tracking(0.97), &tracking(0.97));
+        let said = aftermath_text(&full, &tracking(0.97), &tracking(0.97));
         assert!(said.contains("revert the change"), "{said}");
     }
 
     #[test]
     fn a_rule_that_does_not_exist_is_not_decidable() {
         let unknown = [asked("no-such-rule", "host")];
-        let said = told(&unknown, &tracking(0.97), &tracking(0.4));
+        let said = aftermath_text(&unknown, &tracking(0.97), &tracking(0.4));
         assert!(said.contains("not decidable"), "{said}");
     }
 
@@ -464,7 +464,7 @@ mod tests {
         let both = ["device/eth0", "device/eth1"].map(|device| asked("nic-ring-drop", device));
         let before = losing(&[("eth0", 0.004), ("eth1", 0.003)]);
         let after = losing(&[("eth0", 0.0), ("eth1", 0.003)]);
-        let said = told(&both, &before, &after);
+        let said = aftermath_text(&both, &before, &after);
         let wanted = [
             "nic-ring-drop on device/eth0: the symptom is gone\n",
             "nic-ring-drop on device/eth1: the symptom is unchanged\n",

@@ -120,7 +120,7 @@ pub(super) fn store(export: &Export, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The files with their paths, or where they were written.
-pub(super) fn told(export: &Export, below: Option<&Path>) -> String {
+pub(super) fn render(export: &Export, below: Option<&Path>) -> String {
     if export.files.is_empty() {
         // All forms begin a comment with this sign, so the text may go where the file belongs.
         return "# nothing that this format can express\n".to_owned();

@@ -41,8 +41,8 @@ use crate::documents::schema;
 use crate::printed::{Printed, WithText};
 use crate::problem::Problem;
 
-/// How long `list --why` looks at this host.
-const LOOK: Duration = Duration::from_secs(5);
+/// How long `list --why` samples this host.
+const WINDOW: Duration = Duration::from_secs(5);
 
 /// What is asked of knobs.
 #[derive(Debug, Subcommand)]
@@ -288,7 +288,7 @@ impl Work<'_> {
         if let Some(folder) = below {
             export::store(&export, folder)?;
         }
-        let text = export::told(&export, below);
+        let text = export::render(&export, below);
         for left in &export.left_out {
             self.invocation
                 .say(&format!("left out: {}: {}", left.what, left.why));
@@ -329,9 +329,9 @@ impl Work<'_> {
         let mut text: String = plans.iter().map(Plan::diff).collect();
         asked::tell_left_out(&left_out, &mut text);
         let interrupt = self.invocation.interrupt()?;
-        let looks = !asked.is_empty() && !evidence_for.is_zero();
-        let before = looks
-            .then(|| asked::look(evidence_for, &interrupt, self.invocation))
+        let observes = !asked.is_empty() && !evidence_for.is_zero();
+        let before = observes
+            .then(|| asked::observe(evidence_for, &interrupt, self.invocation))
             .transpose()?;
         let mut session = Session::begin(&state, places, "knob apply").map_err(problem)?;
         let mut guard = Guard::spawn(session.journal(), deadline, &[]).map_err(problem)?;
@@ -339,11 +339,11 @@ impl Work<'_> {
             .iter()
             .try_for_each(|plan| session.apply(plan).map(drop));
         let changes = session.changes();
-        // The second look comes before anything is kept: who interrupts it wants the machine back, and so does the guard
+        // The second sample comes before anything is kept: who interrupts it wants the machine back, and so does the guard
         // of a tool that is killed then.
         let seen = applied.map_err(problem).and_then(|()| {
             let seen = match before.filter(|_| changes > 0) {
-                Some(before) => self.look_again(&asked, &before, evidence_for, &interrupt)?,
+                Some(before) => self.observe_again(&asked, &before, evidence_for, &interrupt)?,
                 None => Vec::new(),
             };
             asked::heed(&interrupt)?;
@@ -393,15 +393,15 @@ impl Work<'_> {
         })
     }
 
-    /// What became of the symptoms. That a second look fails is no reason to take a change back.
-    fn look_again(
+    /// What became of the symptoms. That a second sample fails is no reason to take a change back.
+    fn observe_again(
         &self,
         asked: &[Asked],
         before: &Evidence,
         window: Duration,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Vec<Aftermath>> {
-        match asked::look(window, interrupt, self.invocation) {
+        match asked::observe(window, interrupt, self.invocation) {
             Ok(after) => Ok(asked::aftermath(asked, before, &after)),
             Err(error) if interrupt.raised() => Err(error),
             Err(error) => {
@@ -516,7 +516,7 @@ impl Work<'_> {
         let mut journals = Vec::new();
         for path in paths {
             // No session is alive beside us: whoever holds a journal now is undoing it.
-            let told = match recovery::recover(&path, &places, leftovers, true) {
+            let undone = match recovery::recover(&path, &places, leftovers, true) {
                 Ok(None) => continue,
                 Ok(Some(recovery)) => UndoneJournal::from(recovery),
                 Err(error) => {
@@ -524,11 +524,11 @@ impl Work<'_> {
                     UndoneJournal::failed(path, &error)
                 }
             };
-            if told.error.is_none() && !told.closed {
+            if undone.error.is_none() && !undone.closed {
                 exit = Exit::Rollback;
             }
-            told.tell(&mut text);
-            journals.push(told);
+            undone.tell(&mut text);
+            journals.push(undone);
         }
         if journals.is_empty() {
             text.push_str("nothing to undo\n");

@@ -10,7 +10,7 @@ use rungwise_model::check::Outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Device, LOOK, Work, asked, cpus, problem};
+use super::{Device, WINDOW, Work, asked, cpus, problem};
 use crate::printed::Printed;
 
 /// The current state of a knob; the document of `knob show`.
@@ -78,7 +78,7 @@ impl Work<'_> {
             asked::stored(check)?
         } else {
             let interrupt = self.invocation.interrupt()?;
-            rungwise_rules::judge(&asked::look(LOOK, &interrupt, self.invocation)?)
+            rungwise_rules::judge(&asked::observe(WINDOW, &interrupt, self.invocation)?)
         };
         let cpus = cpus()?;
         let mut knobs = Vec::new();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_a_device_without_end_and_nothing_at_all_are_told_apart() {
+    fn a_folder_a_device_without_end_and_nothing_at_all_are_distinguished() {
         let said = |path: &str| {
             let error = Kind::Plan.read::<Plans>(Path::new(path)).unwrap_err();
             let said = error.to_string();

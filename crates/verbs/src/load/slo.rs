@@ -148,8 +148,11 @@ mod tests {
         ] {
             let result = text.parse::<Slo>().unwrap().judge(&completed());
             assert_eq!(result.met, met, "{text}");
-            let told = result.value.unwrap();
-            assert!((told - value).abs() <= value / 500.0, "{text}: {told}");
+            let measured = result.value.unwrap();
+            assert!(
+                (measured - value).abs() <= value / 500.0,
+                "{text}: {measured}"
+            );
         }
     }
 

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 const WINDOW: Duration = Duration::from_secs(10);
 /// Out of step with what happens 100 times a second.
 const HZ: u32 = 99;
-/// Between two looks at the process.
+/// Between two checks of the process.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Samples the process until the window, the process, or the patience of the user ends.

@@ -30,8 +30,8 @@ const FORMAT: &str = "rungwise build 1";
 const DIGITS: usize = 16;
 /// More is no source of a service but a wrong folder; a guess.
 const LARGEST: u64 = 64 << 20;
-/// Between two looks at the signals while a build runs.
-const LOOK: Duration = Duration::from_millis(100);
+/// Between two checks of the signals while a build runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two lines about a build that runs.
 const REPORT: Duration = Duration::from_secs(20);
 /// How long a stopped build may take to end; its results are thrown away.
@@ -52,7 +52,7 @@ pub(super) enum Sources {
 
 impl Sources {
     /// Those of the scenario called `name`, which the request names.
-    pub(super) fn of(request: &Request, name: &str) -> Self {
+    pub(super) fn for_scenario(request: &Request, name: &str) -> Self {
         match &request.resume {
             Some(run) => Self::OfRun(run.clone()),
             None if scenario::builtin(name).is_some() => Self::Builtin(name.to_owned()),
@@ -140,7 +140,7 @@ pub(super) struct Building {
 
 impl Building {
     /// The build that a scenario asks for; nothing is built yet.
-    pub(super) fn of(scenario: &Scenario, sources: &Sources) -> anyhow::Result<Option<Self>> {
+    pub(super) fn prepare(scenario: &Scenario, sources: &Sources) -> anyhow::Result<Option<Self>> {
         let Some(how) = scenario.build().cloned() else {
             return Ok(None);
         };
@@ -286,7 +286,7 @@ impl Building {
         })?;
         let began = clock::now();
         let mut reported = Duration::ZERO;
-        while !build.wait_end(LOOK)? {
+        while !build.wait_end(POLL_INTERVAL)? {
             let elapsed = clock::now() - began;
             if interrupt.raised() {
                 build.stop(STOP)?;

@@ -76,7 +76,7 @@ fn render(
         writeln!(
             text,
             "rungs    found in captures of {:.1} s under load, before the first rung and after each: at most {}, and {} retries as a bundle",
-            auto.look_s,
+            auto.capture_s,
             auto.max_rungs,
             Auto::BUNDLES
         )?;

@@ -189,7 +189,7 @@ fn judging(design: &Design) -> Vec<String> {
     let found = design.auto.as_ref().map(|auto| {
         format!(
             "rungs recommended by findings under load, in the order of their evidence, each from a capture of {:.1} s (look-NN.rungwise in the run folder: `rungwise check` judges it again); at most {} rungs and {} bundles of {}; every decision is in plan.jsonl",
-            auto.look_s,
+            auto.capture_s,
             auto.max_rungs,
             Auto::BUNDLES,
             Auto::MEMBERS

@@ -51,7 +51,7 @@ impl Reader<'_, '_> {
         };
         if table.maximise.is_none()
             && table.minimise.is_none()
-            && !metric::of(workload).contains(&"rate")
+            && !metric::reportable(workload).contains(&"rate")
             // Where its reader was refused, that is what is wrong.
             && !self.problems.mentions("workload")
         {
@@ -118,7 +118,7 @@ impl Reader<'_, '_> {
         } else if metric::better(name).is_some_and(|better| better != direction) {
             let message = format!("wrong direction for this metric; use {other} = \"{name}\"");
             self.problems.add(at.span(), key, message);
-        } else if !metric::of(workload).contains(&name.as_str()) {
+        } else if !metric::reportable(workload).contains(&name.as_str()) {
             self.problems
                 .add(at.span(), key, unreported(name, workload));
         }
@@ -276,7 +276,7 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
         }
     };
     let name = metric.trim();
-    let mut known = metric::of(workload);
+    let mut known = metric::reportable(workload);
     known.retain(|known| *known != "rate");
     if !known.contains(&name) {
         let near = did_you_mean(name, known.iter().copied());
@@ -323,7 +323,7 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
 }
 
 fn unreported(name: &str, workload: &Parameters) -> String {
-    let known = metric::of(workload);
+    let known = metric::reportable(workload);
     format!(
         "this workload does not report '{name}'{}; it reports {}",
         did_you_mean(name, known.iter().copied()),

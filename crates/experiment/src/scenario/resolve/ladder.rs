@@ -54,14 +54,14 @@ impl Reader<'_, '_> {
             .map_or(8, |most| {
                 self.between(most, "auto.max_rungs", 1, MOST_RUNGS)
             });
-        let look = self.duration(
+        let window = self.duration(
             table.and_then(|table| table.look.as_ref()),
             "auto.look",
             4_000,
         );
         Some(Auto {
             max_rungs,
-            look_s: look.as_secs_f64(),
+            capture_s: window.as_secs_f64(),
             disruptive: table.and_then(|table| table.disruptive).unwrap_or(false),
             on_this_host,
             switches: switches

@@ -21,7 +21,7 @@ fn command_with(old: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_program_is_told_where_for_how_long_and_by_how_many() {
+fn a_program_gets_where_for_how_long_and_by_how_many() {
     let scenario = parse(COMMAND).unwrap();
     assert_eq!(scenario.measure, Duration::from_secs(2));
     assert_eq!(scenario.warmup, Duration::ZERO);

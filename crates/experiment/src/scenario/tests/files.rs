@@ -242,11 +242,11 @@ fn a_missing_program_is_named_with_the_command_that_installs_it() {
         "install = \"apt-get install x\"\ncommand = [",
         1,
     );
-    let told = parse(&text).unwrap().find_program(&places()).unwrap_err();
-    let told = told.to_string();
+    let error = parse(&text).unwrap().find_program(&places()).unwrap_err();
+    let error = error.to_string();
     assert!(
-        told.ends_with("; install it with: apt-get install x"),
-        "{told}"
+        error.ends_with("; install it with: apt-get install x"),
+        "{error}"
     );
 }
 

@@ -24,7 +24,7 @@ fn ready(keys: &str) -> Result<Scenario, Problems> {
 fn each_sign_of_readiness_is_asked_for_where_the_lab_has_its_server() {
     let sign = |keys: &str| {
         let scenario = ready(keys).unwrap();
-        Blueprint::of(&scenario, &means()).unwrap().ready
+        Blueprint::resolve(&scenario, &means()).unwrap().ready
     };
     assert_eq!(sign("ready_line = \"up\""), Ready::Line("up".to_owned()));
     assert_eq!(

@@ -7,7 +7,7 @@ use super::super::course::{PARTS, parts};
 use super::why::Why;
 use super::{From, Teller, counted, hides_pauses};
 
-/// Operations that are told by name.
+/// Operations that are listed by name.
 const OPERATIONS: usize = 3;
 
 /// Causes that mean that Eden was full.
@@ -101,7 +101,7 @@ impl Teller<'_> {
         self.number(&keys::GC_THROUGHPUT_WORST, least, from, why);
     }
 
-    /// Why something of pauses is not told.
+    /// Why something of pauses is unknown.
     fn no_pause(&self) -> Why {
         match self.run.pauses.unfinished {
             _ if !hides_pauses(self.run) => Why::NoPause,
@@ -127,8 +127,8 @@ impl Teller<'_> {
         // ZGC tells the cause of a cycle, and none of its pauses.
         let cycles = &self.run.cycle_causes;
         let hidden = hides_pauses(self.run) && cycles.is_empty();
-        let told = !pauses.by_cause.is_empty() || !cycles.is_empty();
-        let known = !hidden && (told || pauses.by_type.is_empty());
+        let has_causes = !pauses.by_cause.is_empty() || !cycles.is_empty();
+        let known = !hidden && (has_causes || pauses.by_type.is_empty());
         let why = if hidden { self.no_pause() } else { Why::Cause };
         let count = |causes: &[&str]| -> u64 {
             let of = |cause: &str| {
@@ -251,13 +251,13 @@ impl Teller<'_> {
             fitting.map(|(_, total)| total.count).sum()
         };
         // Where no cause is printed, the name stands in its place.
-        let told = |cause: &str| pauses.by_cause.contains_key(cause);
-        let untold = sum(&|cause| !told(cause));
-        let explicit = sum(&|cause| told(cause) && is(cause, &EXPLICIT));
+        let is_cause = |cause: &str| pauses.by_cause.contains_key(cause);
+        let unknown = sum(&|cause| !is_cause(cause));
+        let explicit = sum(&|cause| is_cause(cause) && is(cause, &EXPLICIT));
         let metadata = sum(&|cause| is(cause, &METASPACE));
         let inspection = sum(&|cause| is(cause, &INSPECTION));
         let ergonomics = sum(&|cause| is(cause, &[ERGONOMICS]));
-        let others = explicit + metadata + inspection + ergonomics + untold;
+        let others = explicit + metadata + inspection + ergonomics + unknown;
         let rest = full.count - others.min(full.count);
         let longest = pauses
             .longest
@@ -280,7 +280,7 @@ impl Teller<'_> {
             (&keys::GC_FULLS_EXPLICIT, explicit),
             (&keys::GC_FULLS_INSPECTION, inspection),
             (&keys::GC_FULLS_METADATA, metadata),
-            (&keys::GC_FULLS_UNTOLD, untold),
+            (&keys::GC_FULLS_UNKNOWN, unknown),
         ] {
             self.number(key, known.map(|()| count as f64), from, why);
         }
@@ -488,14 +488,14 @@ impl Teller<'_> {
             .filter(|(_, operation)| !operation.collection)
             .collect();
         operations.sort_by(|(_, a), (_, b)| b.stopped.total_ms.total_cmp(&a.stopped.total_ms));
-        let told = operations.iter().take(OPERATIONS).map(|(name, operation)| {
+        let listed = operations.iter().take(OPERATIONS).map(|(name, operation)| {
             let stopped = operation.stopped;
             format!("{name} {:.1} ms in {}", stopped.total_ms, stopped.count)
         });
-        let told = told.collect::<Vec<_>>().join(", ");
+        let listed = listed.collect::<Vec<_>>().join(", ");
         let named = points.filter(|points| !points.operations.is_empty());
-        let told = named.map(|_| told);
-        self.text(&keys::GC_SAFEPOINT_OPERATIONS, told, from, why);
+        let listed = named.map(|_| listed);
+        self.text(&keys::GC_SAFEPOINT_OPERATIONS, listed, from, why);
         let time = |of: fn(&str) -> bool| -> f64 {
             let of = operations.iter().filter(|(name, _)| of(name));
             of.map(|(_, operation)| operation.stopped.total_ms).sum()

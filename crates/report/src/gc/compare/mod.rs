@@ -261,14 +261,14 @@ impl Unit {
     }
 }
 
-type Told<'a, T> = Box<dyn Fn(&Log<'_>) -> T + 'a>;
+type FromLog<'a, T> = Box<dyn Fn(&Log<'_>) -> T + 'a>;
 
 /// Something that a log tells.
 struct Statistic<'a> {
     group: &'static str,
     name: String,
     unit: Unit,
-    of: Told<'a, Option<f64>>,
+    of: FromLog<'a, Option<f64>>,
     sureness: Sureness<'a>,
 }
 
@@ -277,11 +277,11 @@ enum Sureness<'a> {
     /// It does not: why.
     None(&'static str),
     /// It is the mean of values of batches, or near it.
-    Mean(Told<'a, Vec<f64>>),
+    Mean(FromLog<'a, Vec<f64>>),
     /// It is the sum of the first over the sum of the second.
-    Ratio(Told<'a, Vec<(f64, f64)>>),
+    Ratio(FromLog<'a, Vec<(f64, f64)>>),
     /// It is the p99 of these, which are in their order.
-    P99(Told<'a, Vec<f64>>),
+    P99(FromLog<'a, Vec<f64>>),
 }
 
 impl<'a> Statistic<'a> {
@@ -328,13 +328,13 @@ impl<'a> Statistic<'a> {
         let interval = self
             .by_log(before, after)
             .or_else(|| self.within(before, after))?;
-        let told = RatioInterval {
+        let ratio = RatioInterval {
             point,
             low: point * interval.low / interval.point,
             high: point * interval.high / interval.point,
         };
-        let finite = [told.point, told.low, told.high];
-        finite.iter().all(|x| x.is_finite()).then_some(told)
+        let finite = [ratio.point, ratio.low, ratio.high];
+        finite.iter().all(|x| x.is_finite()).then_some(ratio)
     }
 
     /// Of groups: each log is one value.
@@ -619,7 +619,7 @@ fn of_the_jvm(before: &Side<'_>, after: &Side<'_>) -> Vec<Metric> {
         ("region size", |jvm| jvm.region_bytes.map(numbers::bytes)),
     ];
     // Logs of a side may differ; all that they tell is named.
-    let told = |side: &Side<'_>, fact: Fact| {
+    let listed = |side: &Side<'_>, fact: Fact| {
         let mut values: Vec<String> = Vec::new();
         for value in side.logs.iter().filter_map(|log| fact(&log.run.jvm)) {
             if !values.contains(&value) {
@@ -630,7 +630,7 @@ fn of_the_jvm(before: &Side<'_>, after: &Side<'_>) -> Vec<Metric> {
     };
     facts
         .into_iter()
-        .filter_map(|(name, fact)| Some((name, told(before, fact)?, told(after, fact)?)))
+        .filter_map(|(name, fact)| Some((name, listed(before, fact)?, listed(after, fact)?)))
         .filter_map(|(name, a, b)| metric("JVM", name, [Some(a), Some(b)]))
         .collect()
 }

@@ -61,8 +61,8 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
 }
 
 fn unchanged(before: &[ComparedLog], after: &[ComparedLog]) -> &'static str {
-    let told = |side: &[ComparedLog]| side.iter().any(|log| log.run.jvm.flags.is_some());
-    if told(before) && told(after) {
+    let has_flags = |side: &[ComparedLog]| side.iter().any(|log| log.run.jvm.flags.is_some());
+    if has_flags(before) && has_flags(after) {
         "Both sides have the same options, collector and JVM."
     } else {
         "The changed options are unknown: a log lacks the JVM header that lists them (-Xlog:gc+init, or the \

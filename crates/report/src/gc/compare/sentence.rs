@@ -18,7 +18,7 @@ const EMPTIED: f64 = 0.9;
 const FEW: usize = 5;
 /// What grew by less is no cost.
 const COSTS: f64 = 1.1;
-/// Nor is what takes less of the time more than this: a thousandth of it, the least that throughput is told by.
+/// Nor is what takes less of the time more than this: a thousandth of it, the least that throughput is shown to.
 const LEAST: f64 = 1e-3;
 
 /// The sentence in its clauses, the most important first. `options` are those that differ, where both sides contain
@@ -41,26 +41,26 @@ pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
     let most = kinds
         .iter()
         .max_by(|a, b| changed(a).total_cmp(&changed(b)));
-    // What an option is for is told first, else the kind of pause whose share of the time changed most.
+    // What an option is for comes first, else the kind of pause whose share of the time changed most.
     let asked = meant.and_then(|(_, purpose)| kinds.get(purpose.kind?));
     let Some(&kind) = asked.or(most) else {
         return vec!["neither side contains a pause".to_owned()];
     };
-    let mut told = scavenges
+    let mut clauses = scavenges
         .filter(|_| kind == "remark")
-        .and_then(|(a, b)| remarks_told(before, after, a, b))
+        .and_then(|(a, b)| remark_clauses(before, after, a, b))
         .unwrap_or_else(|| {
             let aligned = even.and_then(|_| by_load(before, after, kind));
             vec![aligned.unwrap_or_else(|| effect(before, after, kind))]
         });
-    told[0].insert_str(0, &changes(options, meant.map(|(name, _)| name)));
-    told.extend(waits(before, after));
+    clauses[0].insert_str(0, &changes(options, meant.map(|(name, _)| name)));
+    clauses.extend(waits(before, after));
     if burden_after(kind) < burden(before, kind) {
-        told.extend(cost(before, after, kind, even));
+        clauses.extend(cost(before, after, kind, even));
     }
-    told.extend(meant.and_then(|(name, purpose)| purpose.done(name, before, after)));
-    told.extend(load(before, after));
-    told
+    clauses.extend(meant.and_then(|(name, purpose)| purpose.done(name, before, after)));
+    clauses.extend(load(before, after));
+    clauses
 }
 
 /// Threads wait for memory more or less than before.
@@ -263,7 +263,7 @@ fn remark_of<'a>(side: &Side<'a>) -> Option<&'a Remarks> {
 }
 
 /// Remarks of which a young collection comes first on one side only: with it, without it, and what it does.
-fn remarks_told(
+fn remark_clauses(
     before: &Side<'_>,
     after: &Side<'_>,
     a: &Remarks,
@@ -272,16 +272,16 @@ fn remarks_told(
     let longest =
         |side: &Side<'_>| side.value(&|log| Some(log.run.pauses.by_kind.get("remark")?.longest_ms));
     let (long, short) = (longest(before)?, longest(after)?);
-    let mut told = format!(
+    let mut clause = format!(
         "the longest remark went from {} to {}, {}",
         millis(long),
         millis(short),
         times(long, short)
     );
-    let looked = a.longest_young_bytes.zip(b.longest_young_bytes);
-    if let Some((full, empty)) = looked.filter(|(full, empty)| empty < full) {
+    let young_bytes = a.longest_young_bytes.zip(b.longest_young_bytes);
+    if let Some((full, empty)) = young_bytes.filter(|(full, empty)| empty < full) {
         let _ = write!(
-            told,
+            clause,
             ": it had to scan {} of the young generation before and {} after",
             numbers::bytes(full),
             numbers::bytes(empty)
@@ -289,11 +289,11 @@ fn remarks_told(
     }
     let Some(scavenge) = b.scavenge else {
         return Some(vec![
-            told,
+            clause,
             "no young collection runs first any more".to_owned(),
         ]);
     };
-    told += if short < long {
+    clause += if short < long {
         ", because a young collection now runs first"
     } else {
         ", although a young collection now runs first"
@@ -309,7 +309,7 @@ fn remarks_told(
         } else {
             "shrinks the young generation from"
         };
-        let _ = write!(told, " and {emptied} {} to {}", kib(from), kib(to));
+        let _ = write!(clause, " and {emptied} {} to {}", kib(from), kib(to));
     }
     let _ = write!(
         cost,
@@ -317,7 +317,7 @@ fn remarks_told(
         millis(a.time.p50_ms),
         millis(b.time.p50_ms)
     );
-    Some(vec![told, cost])
+    Some(vec![clause, cost])
 }
 
 /// As CMS prints it, so that the line of the log is found.
@@ -347,24 +347,24 @@ fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str, even: Option<f64>) 
         let all = dearer.iter().filter(|(_, a, b)| costs(*a, *b));
         all.max_by(|(_, a, b), (_, c, d)| (b - a).total_cmp(&(d - c)))
     };
-    let told = |(kind, a, b): &(&str, f64, f64)| {
+    let describe = |(kind, a, b): &(&str, f64, f64)| {
         let [a, b] = [a, b].map(|ms| millis(ms * 60.0));
-        let told = format!("{kind} pauses take {b} per minute instead of {a}");
+        let text = format!("{kind} pauses take {b} per minute instead of {a}");
         match [before, after].map(|side| count(side, kind)) {
             [a, b] if a.max(b) < FEW => {
-                format!("{told} ({a} before and {b} after: may be chance)")
+                format!("{text} ({a} before and {b} after: may be chance)")
             }
-            _ => told,
+            _ => text,
         }
     };
     let grown = most(|a, b| b > COSTS * a);
-    let mut costs: Vec<String> = grown.map(told).into_iter().collect();
+    let mut costs: Vec<String> = grown.map(describe).into_iter().collect();
     costs.extend(more(before, after));
     if !costs.is_empty() {
         return Some(format!("cost: {}", costs.join(", ")));
     }
     Some(match (grown, most(|_, _| true)) {
-        (_, Some(little)) => format!("{}, less than a tenth more", told(little)),
+        (_, Some(little)) => format!("{}, less than a tenth more", describe(little)),
         (_, None) => format!(
             "no other kind of pause takes {} more per minute",
             millis(LEAST * 60e3)
@@ -380,11 +380,11 @@ fn more(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     };
     let promoted = grown(&|log| Some(log.promoted()? / log.allocated()?));
     let cycles = grown(&|log| log.per_gib(log.run.old.cycles as f64));
-    let told = [(promoted, "the promotion"), (cycles, "the old cycles")];
-    let told = told
+    let costs = [(promoted, "the promotion"), (cycles, "the old cycles")];
+    let costs = costs
         .into_iter()
         .filter_map(|(factor, words)| Some(format!("{} {words} per GiB allocated", factor?)));
-    told.collect()
+    costs.collect()
 }
 
 const SCAVENGE: &str = "CMSScavengeBeforeRemark";

@@ -68,13 +68,13 @@ fn find<'a>(metrics: &'a [Metric], name: &str) -> &'a Metric {
 #[test]
 fn a_difference_within_the_noise_is_not_called_one() {
     let before = [run("young", &noisy(200, 1.0))];
-    let told = |factor| {
+    let compared = |factor| {
         let after = [run("young", &noisy(200, factor))];
         sentence(&side(&before), &side(&after), &[])
     };
-    let same = told(1.01);
+    let same = compared(1.01);
     assert!(same.contains("no significant difference"), "{same}");
-    let longer = told(5.0);
+    let longer = compared(5.0);
     assert!(
         longer.contains("5.00 times longer") && !longer.contains("no significant"),
         "{longer}"
@@ -84,8 +84,8 @@ fn a_difference_within_the_noise_is_not_called_one() {
 #[test]
 fn of_a_handful_of_pauses_there_is_no_interval() {
     let (before, after) = ([run("full", &[10.0, 12.0])], [run("full", &[30.0, 36.0])]);
-    let told = sentence(&side(&before), &side(&after), &[]);
-    assert!(told.contains("too few for an interval"), "{told}");
+    let text = sentence(&side(&before), &side(&after), &[]);
+    assert!(text.contains("too few for an interval"), "{text}");
     let all = metrics(&side(&before), &side(&after), &[]);
     assert_eq!(find(&all, "full: median").ratio, None);
 }
@@ -122,12 +122,12 @@ fn one_in_a_hundred_has_an_interval_of_many_pauses_and_the_longest_says_why_it_h
             .map(|index| factor * (1.0 + noise(index)))
             .collect()
     };
-    let told = |count| {
+    let metrics_of = |count| {
         let before = [run("young", &lengths(count, 1.0))];
         let after = [run("young", &lengths(count, 3.0))];
         metrics(&side(&before), &side(&after), &[])
     };
-    let many = told(3000);
+    let many = metrics_of(3000);
     let ratio = find(&many, "young: p99").ratio.expect("thirty are longer");
     assert!(
         ratio.low < 3.0 && ratio.low > 2.9 && ratio.high < 3.1,
@@ -135,7 +135,7 @@ fn one_in_a_hundred_has_an_interval_of_many_pauses_and_the_longest_says_why_it_h
     );
     let why = |all: &[Metric], name: &str| find(all, name).no_ratio.clone().unwrap_or_default();
     assert_eq!(
-        why(&told(300), "young: p99"),
+        why(&metrics_of(300), "young: p99"),
         "too few longer pauses in a log"
     );
     assert!(why(&many, "young: longest").starts_with("a maximum"));
@@ -143,7 +143,7 @@ fn one_in_a_hundred_has_an_interval_of_many_pauses_and_the_longest_says_why_it_h
 }
 
 #[test]
-fn more_pauses_of_the_same_length_are_told_with_how_sure_that_is() {
+fn more_pauses_of_the_same_length_are_reported_with_how_sure_that_is() {
     let (before, after) = (
         [run("young", &noisy(200, 1.0))],
         [run("young", &noisy(400, 1.0))],
@@ -197,12 +197,12 @@ fn one_changed_option_is_named_and_whether_it_did_what_it_is_for() {
         before: None,
         after: Some("on".to_owned()),
     };
-    let told = |after_ms, options: &[Changed]| {
+    let compared = |after_ms, options: &[Changed]| {
         let before = remarked(18_180.0, 18_180.0, 4_756_927, 0);
         let after = remarked(after_ms, 59.5, 70_533, 1);
         sentence(&side(&before), &side(&after), options).replace(numbers::THIN, " ")
     };
-    let did = told(126.0, std::slice::from_ref(&option));
+    let did = compared(126.0, std::slice::from_ref(&option));
     for words in [
         "with CMSScavengeBeforeRemark on: the longest remark",
         "18.2 s to 126 ms, 144 times shorter",
@@ -214,13 +214,13 @@ fn one_changed_option_is_named_and_whether_it_did_what_it_is_for() {
     ] {
         assert!(did.contains(words), "{words} is not in {did}");
     }
-    let not = told(20_000.0, &[option]);
+    let not = compared(20_000.0, &[option]);
     assert!(
         not.contains("and did not achieve that here") && not.contains("although a young"),
         "{not}"
     );
     // The logs show it where their headers do not tell the options.
-    assert!(told(126.0, &[]).contains("CMSScavengeBeforeRemark is meant for"));
+    assert!(compared(126.0, &[]).contains("CMSScavengeBeforeRemark is meant for"));
 }
 
 #[test]
@@ -232,14 +232,14 @@ fn what_got_worse_is_named_as_the_cost() {
         made.1.extend(other.1);
         [made]
     };
-    let told = |after: [Made; 1]| sentence(&side(&both(10.0, 900.0)), &side(&after), &[]);
-    let dearer = told(both(30.0, 100.0));
+    let compared = |after: [Made; 1]| sentence(&side(&both(10.0, 900.0)), &side(&after), &[]);
+    let dearer = compared(both(30.0, 100.0));
     assert!(
         dearer.starts_with("median of full pauses went from"),
         "{dearer}"
     );
     assert!(dearer.contains("cost: young pauses take"), "{dearer}");
-    let free = told(both(10.0, 100.0));
+    let free = compared(both(10.0, 100.0));
     let none = "no other kind of pause takes 60.0 ms more per minute";
     assert!(free.replace(numbers::THIN, " ").contains(none), "{free}");
     let (before, after) = (both(100.0, 900.0), both(105.0, 100.0));
@@ -262,22 +262,22 @@ fn a_cost_is_named_however_long_the_pause_was_that_it_was_paid_for() {
         [made]
     };
     let (before, after) = (both(18_180.0, 56.1), both(126.0, 147.0));
-    let told = sentence(&side(&before), &side(&after), &[]).replace(numbers::THIN, " ");
+    let text = sentence(&side(&before), &side(&after), &[]).replace(numbers::THIN, " ");
     assert!(
-        told.contains(
+        text.contains(
             "cost: start pauses take 353 ms per minute instead of 135 ms (4 before and 4 after: may be chance)"
         ),
-        "{told}"
+        "{text}"
     );
 }
 
 #[test]
 fn equal_pauses_are_not_longer() {
     let made = [run("young", &noisy(200, 1.0))];
-    let told = sentence(&side(&made), &side(&made), &[]);
+    let text = sentence(&side(&made), &side(&made), &[]);
     assert!(
-        told.contains("on both sides") && !told.contains("longer"),
-        "{told}"
+        text.contains("on both sides") && !text.contains("longer"),
+        "{text}"
     );
 }
 
@@ -358,7 +358,7 @@ fn loaded(lengths: &[f64], allocated: f64, promoted: f64, cycles: u64) -> [Made;
 }
 
 #[test]
-fn what_is_told_per_gib_has_an_interval() {
+fn what_is_reported_per_gib_has_an_interval() {
     let before = loaded(&noisy(200, 1.0), GIB, 1e6, 10);
     let after = loaded(&noisy(200, 2.0), GIB / 2.0, 1e6, 10);
     let all = metrics(&side(&before), &side(&after), &[]);
@@ -385,24 +385,24 @@ fn under_another_load_pauses_are_compared_by_what_was_allocated() {
     // Half the load: half the collections, each a little longer.
     let before = loaded(&[10.0; 100], GIB, 1e6, 10);
     let after = loaded(&[11.3; 50], GIB / 2.0, 5e5, 5);
-    let told = sentence(&side(&before), &side(&after), &[]);
+    let text = sentence(&side(&before), &side(&after), &[]);
     assert!(
-        told.starts_with("young pauses take 11.3")
-            && told.contains("1.13 times more")
-            && told.contains("the load differs"),
-        "{told}"
+        text.starts_with("young pauses take 11.3")
+            && text.contains("1.13 times more")
+            && text.contains("the load differs"),
+        "{text}"
     );
-    assert!(!told.contains("longer"), "{told}");
+    assert!(!text.contains("longer"), "{text}");
 }
 
 #[test]
 fn more_promotion_and_more_old_cycles_are_a_cost() {
     let before = loaded(&[10.0; 100], GIB, 1e6, 10);
     let after = loaded(&[5.0; 100], GIB, 1.58e6, 23);
-    let told = sentence(&side(&before), &side(&after), &[]);
+    let text = sentence(&side(&before), &side(&after), &[]);
     assert!(
-        told.contains("cost: ×1.58 the promotion per GiB allocated, ×2.30 the old cycles"),
-        "{told}"
+        text.contains("cost: ×1.58 the promotion per GiB allocated, ×2.30 the old cycles"),
+        "{text}"
     );
 }
 
@@ -417,31 +417,35 @@ fn flags_that_one_option_sets_are_one_change() {
         [run("young", &noisy(200, 1.0))],
         [run("young", &noisy(200, 5.0))],
     );
-    let told = |options: &[Changed]| sentence(&side(&before), &side(&after), options);
+    let compared = |options: &[Changed]| sentence(&side(&before), &side(&after), options);
     let young = [
         changed("MaxNewSize", "48m", "96m"),
         changed("NewSize", "48m", "96m"),
     ];
     assert!(
-        told(&young).starts_with("with -Xmn 96m instead of 48m: "),
+        compared(&young).starts_with("with -Xmn 96m instead of 48m: "),
         "{}",
-        told(&young)
+        compared(&young)
     );
     let tenuring = [
         changed("InitialTenuringThreshold", "7", "2"),
         changed("MaxTenuringThreshold", "15", "2"),
     ];
     let words = "with MaxTenuringThreshold 2 instead of 15: ";
-    assert!(told(&tenuring).starts_with(words), "{}", told(&tenuring));
+    assert!(
+        compared(&tenuring).starts_with(words),
+        "{}",
+        compared(&tenuring)
+    );
     let heap = [
         changed("InitialHeapSize", "1g", "2g"),
         changed("MaxHeapSize", "1g", "2g"),
         changed("MinHeapSize", "1g", "2g"),
     ];
     assert!(
-        told(&heap).starts_with("with -Xms and -Xmx 2g instead of 1g: "),
+        compared(&heap).starts_with("with -Xms and -Xmx 2g instead of 1g: "),
         "{}",
-        told(&heap)
+        compared(&heap)
     );
     let (before, after) = (
         loaded(&noisy(200, 5.0), 1e8, 1e6, 9),
@@ -455,14 +459,14 @@ fn flags_that_one_option_sets_are_one_change() {
         changed("MaxHeapSize", "2g", "4g"),
     ];
     assert!(
-        told(&apart).starts_with("with -Xms 2g instead of 1g and another"),
+        compared(&apart).starts_with("with -Xms 2g instead of 1g and another"),
         "{}",
-        told(&apart)
+        compared(&apart)
     );
 }
 
 #[test]
-fn threads_that_wait_for_memory_are_told_where_pauses_are_short() {
+fn threads_that_wait_for_memory_are_reported_where_pauses_are_short() {
     let of = |waits_ms: f64| -> [Made; 1] {
         let mut made = run("start", &[0.01; 40]);
         made.0.jvm.collector = Some("generational ZGC".to_owned());
@@ -477,9 +481,9 @@ fn threads_that_wait_for_memory_are_told_where_pauses_are_short() {
         [made]
     };
     let (before, after) = (of(500.0), of(0.0));
-    let told = sentence(&side(&before), &side(&after), &[]).replace(numbers::THIN, " ");
+    let text = sentence(&side(&before), &side(&after), &[]).replace(numbers::THIN, " ");
     let words = "threads stalled on allocation for 0 µs per minute in total instead of 300 ms";
-    assert!(told.contains(words), "{told}");
+    assert!(text.contains(words), "{text}");
     let rows = metrics(&side(&before), &side(&after), &[]);
     assert!(
         rows.iter()

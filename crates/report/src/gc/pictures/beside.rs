@@ -23,7 +23,7 @@ pub(super) fn concurrent(run: &Run, time: Time) -> Option<Block> {
     let step_ms = course.step_s * 1e3;
     let lane = |portion: &&Portion| Layer {
         name: portion.name.clone(),
-        total: known(portion).map_or_else(|| millis(portion.total_ms), told),
+        total: known(portion).map_or_else(|| millis(portion.total_ms), describe_phase),
         hue: usize::from(!cycle(portion)),
         shares: portion.steps_ms.iter().map(|ms| ms / step_ms).collect(),
     };
@@ -66,7 +66,7 @@ pub(super) fn concurrent(run: &Run, time: Time) -> Option<Block> {
     })))
 }
 
-fn told(phase: &Concurrent) -> String {
+fn describe_phase(phase: &Concurrent) -> String {
     let times = usize::try_from(phase.time.count).unwrap_or(usize::MAX);
     let aborted = if phase.aborted > 0 {
         format!(", {} aborted", numbers::count(phase.aborted))

@@ -94,14 +94,14 @@ pub(super) fn generations(run: &Run, time: Time) -> Option<Block> {
     let parts = &run.heap.parts;
     let mut series: Vec<Series> = Vec::new();
     let mut courses = Vec::new();
-    for (name, before, words, look) in GENERATIONS {
+    for (name, before, words, style) in GENERATIONS {
         let Some(part) = parts.get(name) else {
             continue;
         };
         let drawn = if before {
-            line(words, look, &part.before, |p| p.max)
+            line(words, style, &part.before, |p| p.max)
         } else {
-            line(words, look, &part.after, |p| p.min)
+            line(words, style, &part.after, |p| p.min)
         };
         // A part that never held anything is a line at zero.
         let holds = |series: &Series| series.points.iter().any(|point| point.value > 0.0);

@@ -9,7 +9,7 @@ use crate::block::{
 use crate::numbers;
 use crate::scale::Unit;
 
-/// Colours of the parts that are told apart, the largest first, and of all others together.
+/// Colours of the parts that are shown one by one, the largest first, and of all others together.
 const HUES: [usize; 7] = [1, 4, 3, 6, 7, 0, 2];
 const REST: usize = 8;
 pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
@@ -184,8 +184,8 @@ pub(super) fn cpu(run: &Run, time: Time) -> Option<Block> {
         ("user CPU", &cpu.user_course, (false, 1)),
         ("system CPU", &cpu.sys_course, (false, 2)),
     ];
-    let lines = kinds.iter().map(|(name, course, look)| {
-        let mut series = line(name, *look, course, |p| p.mean)?;
+    let lines = kinds.iter().map(|(name, course, style)| {
+        let mut series = line(name, *style, course, |p| p.mean)?;
         for point in &mut series.points {
             point.value *= 1e3;
         }

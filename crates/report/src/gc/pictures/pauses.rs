@@ -44,7 +44,7 @@ impl Sort {
     }
 
     /// Square, and index into the palette.
-    fn look(self) -> (bool, usize) {
+    fn style(self) -> (bool, usize) {
         match self {
             Self::Young => (false, 1),
             Self::Mixed => (false, 3),
@@ -140,7 +140,7 @@ fn series(shown: &[Shown]) -> Vec<Series> {
             .collect()
     };
     let series = SORTS.into_iter().map(|sort| {
-        let (square, hue) = sort.look();
+        let (square, hue) = sort.style();
         Series {
             name: sort.name().to_owned(),
             square,

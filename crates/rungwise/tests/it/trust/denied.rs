@@ -120,7 +120,7 @@ fn check(bench: &Bench, wrapped: &[&str]) -> Command {
 /// Runs it, which ends well, or with status 3 where a resource was not seen; what is lacked, a line each for searches:
 /// `rule: reason; remedy`.
 #[track_caller]
-fn told(command: &mut Command) -> String {
+fn lacks_text(command: &mut Command) -> String {
     let ended = Ended::from(command.output().unwrap());
     assert!(matches!(ended.code, Some(0 | 3)), "{}", ended.stderr);
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
@@ -165,13 +165,13 @@ fn must_be_root() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_root_would_see() {
+fn an_ordinary_user_learns_what_root_would_see() {
     must_be_root();
     let bench = Bench::new();
     let mut command = check(&bench, &[]);
     // std clears the supplementary groups where root changes the user.
     command.uid(NOBODY).gid(NOBODY);
-    let text = told(&mut command);
+    let text = lacks_text(&mut command);
     expect_lack(&text, "udp-socket-lock", "not permitted", "run as root");
 }
 
@@ -181,7 +181,7 @@ fn root_of_a_user_namespace_is_root_of_nothing_here() {
     let bench = Bench::new();
     let mut command = check(&bench, &["unshare", "--user", "--map-root-user", "--net"]);
     command.uid(NOBODY).gid(NOBODY);
-    let text = told(&mut command);
+    let text = lacks_text(&mut command);
     expect_lack(&text, "udp-socket-lock", "not permitted", "run as root");
 }
 
@@ -190,7 +190,7 @@ fn without_perf_rules_of_stacks_are_undecided_and_say_why() {
     let bench = Bench::new();
     for errno in [libc::EACCES, libc::EPERM, libc::ENOSYS, libc::EOPNOTSUPP] {
         let refused = [Refused::any(libc::SYS_perf_event_open, errno)];
-        let text = told(without(&mut check(&bench, &[]), &refused));
+        let text = lacks_text(without(&mut check(&bench, &[]), &refused));
         let (reason, remedy) = match errno {
             libc::EACCES | libc::EPERM => ("not permitted", "run as root"),
             libc::ENOSYS => (
@@ -215,7 +215,7 @@ fn without_netlink_rules_of_sockets_and_devices_are_undecided_and_say_why() {
             first: Some(libc::AF_NETLINK),
             errno,
         }];
-        let text = told(without(&mut check(&bench, &[]), &refused));
+        let text = lacks_text(without(&mut check(&bench, &[]), &refused));
         let (reason, remedy) = match errno {
             libc::EAFNOSUPPORT => ("netlink sockets are refused", "run outside the sandbox"),
             _ => ("not permitted", "run as root"),
@@ -231,7 +231,7 @@ fn without_mounts_and_namespaces_kernel_events_are_missed_with_a_reason() {
     let bench = Bench::new();
     let refused = [libc::SYS_mount, libc::SYS_unshare, libc::SYS_setns]
         .map(|call| Refused::any(call, libc::EPERM));
-    told(without(&mut check(&bench, &[]), &refused));
+    lacks_text(without(&mut check(&bench, &[]), &refused));
 }
 
 #[test]
@@ -244,14 +244,14 @@ fn without_signals_for_others_links_of_descriptors_and_affinity_it_still_judges(
         libc::SYS_ioctl,
     ]
     .map(|call| Refused::any(call, libc::EPERM));
-    told(without(&mut check(&bench, &[]), &refused));
+    lacks_text(without(&mut check(&bench, &[]), &refused));
 }
 
 #[test]
 fn a_network_namespace_is_judged_as_what_it_is() {
     must_be_root();
     let bench = Bench::new();
-    let text = told(check(&bench, &["unshare", "--net"]).arg("--no-stacks"));
+    let text = lacks_text(check(&bench, &["unshare", "--net"]).arg("--no-stacks"));
     expect_lack(
         &text,
         "irq-rate-high",
@@ -288,7 +288,7 @@ fn in_a_container_what_is_hidden_is_named() {
     .map(|prepare| {
         let words = contained(prepare);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        told(&mut check(&bench, &words))
+        lacks_text(&mut check(&bench, &words))
     });
     expect_lack(
         &texts[0],
@@ -304,7 +304,7 @@ fn where_nothing_is_mounted_nothing_is_passed_and_the_mount_is_the_remedy() {
     let bench = Bench::new();
     let words = contained("mount -t tmpfs none /sys; mount -t tmpfs none /proc");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let text = told(&mut check(&bench, &words));
+    let text = lacks_text(&mut check(&bench, &words));
     expect_lack(
         &text,
         "conntrack-full",
@@ -314,7 +314,7 @@ fn where_nothing_is_mounted_nothing_is_passed_and_the_mount_is_the_remedy() {
     // What cannot be seen is not what is not there.
     let words = contained("umount -l /sys; mount -t proc proc /proc");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let text = told(&mut check(&bench, &words));
+    let text = lacks_text(&mut check(&bench, &words));
     for rule in ["cstate-latency", "disk-queue", "freq-low", "tlb-bound"] {
         expect_lack(&text, rule, "/sys is not mounted here", "mount it");
     }
@@ -404,23 +404,23 @@ fn where_its_namespace_cannot_be_joined_no_rule_of_the_network_passes() {
     let pid = sleeper.0.id().to_string();
     let refused = [libc::SYS_mount, libc::SYS_unshare, libc::SYS_setns]
         .map(|call| Refused::any(call, libc::EPERM));
-    let text = told(without(check(&bench, &[]).args(["--pid", &pid]), &refused));
+    let text = lacks_text(without(check(&bench, &[]).args(["--pid", &pid]), &refused));
     for rule in ["tcp-rwnd-limited", "udp-rcvbuf-drop", "conntrack-full"] {
         expect_lack(&text, rule, "in another network namespace", "nsenter -n -t");
     }
 }
 
 #[test]
-fn below_the_sys_of_another_namespace_devices_are_told_by_a_mount_of_its_own_or_not_at_all() {
+fn below_the_sys_of_another_namespace_devices_are_reported_by_a_mount_of_its_own_or_not_at_all() {
     must_be_root();
     let bench = Bench::new();
     let devices = ["irq-names-unknown", "rps-new-device", "nic-ring-drop"];
     let elsewhere = "/sys shows the devices of another network namespace";
-    let text = told(&mut check(&bench, &["unshare", "--net"]));
+    let text = lacks_text(&mut check(&bench, &["unshare", "--net"]));
     assert!(!text.contains(elsewhere), "{text}");
     let refused = [Refused::any(libc::SYS_mount, libc::EPERM)];
     let mut command = check(&bench, &["unshare", "--net"]);
-    let text = told(without(&mut command, &refused));
+    let text = lacks_text(without(&mut command, &refused));
     for rule in devices {
         expect_lack(&text, rule, elsewhere, "ip netns exec");
     }

@@ -76,8 +76,8 @@ fn wrong(known: &BTreeSet<String>, less: &Capture) -> Vec<String> {
         .map(|(rule, subject)| format!("{rule} now acts on {subject}"))
         .collect();
     for finding in &findings {
-        let told = finding.missing.iter().all(|lack| !lack.reason.is_empty());
-        if finding.outcome == Outcome::Undecided && (finding.missing.is_empty() || !told) {
+        let has_reasons = finding.missing.iter().all(|lack| !lack.reason.is_empty());
+        if finding.outcome == Outcome::Undecided && (finding.missing.is_empty() || !has_reasons) {
             wrong.push(format!("{} does not say what it lacks", finding.rule));
         }
     }
@@ -168,7 +168,7 @@ fn whatever_this_kernel_did_not_show_no_rule_would_see_a_sickness_instead() {
 
 #[test]
 fn whatever_a_recorded_host_did_not_show_no_rule_would_see_a_sickness_instead() {
-    // It keeps a CPU busy, which a look at this machine must not see.
+    // It keeps a CPU busy, which a capture of this machine must not see.
     let _alone = Bench::new();
     let mut offenders = Vec::new();
     for host in recorded() {
@@ -188,13 +188,13 @@ fn a_healthy_host_has_nothing_to_act_on() {
     assert!(acts(&findings).is_empty(), "{:?}", acts(&findings));
 }
 
-/// Looks until one of them is quiet.
-const LOOKS: usize = 5;
+/// Windows until one of them is quiet.
+const WINDOWS: usize = 5;
 
 #[test]
 fn this_machine_has_nothing_to_act_on_while_it_is_idle() {
     let bench = Bench::new();
-    for _ in 0..LOOKS {
+    for _ in 0..WINDOWS {
         let ended = bench.run(&["check", "--for", "2s", "--format", "json", "--quiet"]);
         let report = super::document(&ended);
         let findings = report["findings"].as_array().unwrap();
@@ -212,7 +212,7 @@ fn this_machine_has_nothing_to_act_on_while_it_is_idle() {
         }
     }
     aloud(&format!(
-        "NOT JUDGED this_machine_has_nothing_to_act_on_while_it_is_idle: others used this machine in {LOOKS} windows of 2 s; run it \
+        "NOT JUDGED this_machine_has_nothing_to_act_on_while_it_is_idle: others used this machine in {WINDOWS} windows of 2 s; run it \
          on a quiet machine"
     ));
 }

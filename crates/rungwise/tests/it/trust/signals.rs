@@ -14,7 +14,7 @@ use crate::run::{Bench, Ended, Machine, binary, kill};
 const LONG: &str = "1h";
 
 /// Starts it and waits until the window has begun, stack sampler and event counters included.
-fn looking(bench: &Bench, arguments: &[&str]) -> Child {
+fn sampling(bench: &Bench, arguments: &[&str]) -> Child {
     let mut child = bench.start(arguments);
     let mut line = String::new();
     // One line, without taking the pipe away: what follows it is little.
@@ -43,7 +43,7 @@ fn a_signal_ends_the_window_and_what_was_seen_is_judged() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let bench = Bench::new();
         let before = Machine::now();
-        let child = looking(&bench, &["check", "--for", LONG]);
+        let child = sampling(&bench, &["check", "--for", LONG]);
         kill(child.id().cast_signed(), signal);
         Ended::from(child.wait_with_output().unwrap())
             .expect(130)
@@ -109,7 +109,7 @@ fn a_signal_during_a_capture_leaves_a_whole_file_or_none() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let bench = Bench::new();
         let before = Machine::now();
-        let child = looking(&bench, &["capture", "-o", "host.rungwise", "--for", LONG]);
+        let child = sampling(&bench, &["capture", "-o", "host.rungwise", "--for", LONG]);
         kill(child.id().cast_signed(), signal);
         Ended::from(child.wait_with_output().unwrap()).expect(130);
         before.assert_unchanged();
@@ -128,7 +128,7 @@ fn a_kill_leaves_no_mount_no_event_and_no_file() {
         &["check", "--for", LONG][..],
         &["capture", "-o", "host.rungwise", "--for", LONG],
     ] {
-        let child = looking(&bench, arguments);
+        let child = sampling(&bench, arguments);
         kill(child.id().cast_signed(), libc::SIGKILL);
         child.wait_with_output().unwrap();
         before.assert_unchanged();

@@ -257,8 +257,8 @@ fn what_is_no_plain_file_neither_blocks_nor_fills_the_memory() {
     let about = json!({"machine": machine()}).to_string();
     bench.write("folder/capture.json", &about);
     bench.write("folder/a.txt", "@ 0 /proc/loadavg\n0 0 0 1/2 3\n");
-    let told = checked(&bench, &folder, &[]);
-    assert!(matches!(told.code, Some(0 | 3)), "{}", told.stderr);
+    let plain = checked(&bench, &folder, &[]);
+    assert!(matches!(plain.code, Some(0 | 3)), "{}", plain.stderr);
     // A folder's texts are its own: no link leads out of it, no pipe is waited for.
     for target in ["/dev/zero", "/etc/passwd", pipe.to_str().unwrap()] {
         let link = folder.join("b.txt");
@@ -280,9 +280,9 @@ fn names_that_lead_outside_or_give_orders_are_names() {
     let canary = bench.write("canary", "CANARY\n");
     let mut document = small();
     let traversal = format!("/../../../../../..{}", canary.display());
-    for look in 0..2 {
+    for moment in 0..2 {
         let files = document
-            .pointer_mut(&format!("/capture/moments/{look}/files"))
+            .pointer_mut(&format!("/capture/moments/{moment}/files"))
             .unwrap();
         for path in [
             traversal.as_str(),
@@ -337,18 +337,18 @@ fn names_that_lead_outside_or_give_orders_are_names() {
 }
 
 #[test]
-fn a_capture_is_told_with_the_time_it_was_taken_and_not_with_todays() {
+fn a_capture_is_reported_with_the_time_it_was_taken_and_not_with_todays() {
     let bench = Bench::new();
     let file = bench.path("dated.rungwise");
     let mut document = small();
-    for (taken, told) in [
+    for (taken, shown) in [
         (json!("2001-02-03T04:05:06Z"), "2001-02-03 04:05:06 UTC"),
         (Value::Null, "time not recorded"),
     ] {
         document["capture"]["taken"] = taken;
         std::fs::write(&file, document.to_string()).unwrap();
         let ended = checked(&bench, &file, &["--color", "never"]);
-        assert!(ended.stdout.contains(told), "{}", ended.stdout);
+        assert!(ended.stdout.contains(shown), "{}", ended.stdout);
     }
 }
 
@@ -396,9 +396,9 @@ fn numbers_beyond_reason_are_judged_without_a_panic() {
         "ffffffff,".repeat(300),
     ] {
         let mut document = small();
-        for look in 0..2 {
+        for moment in 0..2 {
             let files = document
-                .pointer_mut(&format!("/capture/moments/{look}/files"))
+                .pointer_mut(&format!("/capture/moments/{moment}/files"))
                 .unwrap();
             for path in [
                 "/proc/loadavg",

@@ -119,29 +119,35 @@ fn it_opens_nothing_for_writing_and_mounts_only_where_nobody_sees_it() {
 
 #[test]
 fn the_proof_would_see_a_write_and_a_mount() {
-    let told = |line: &str| offences(&[line.to_owned()]).len();
+    let offences_in = |line: &str| offences(&[line.to_owned()]).len();
     assert_eq!(
-        told(r#"7 openat(AT_FDCWD, "/proc/sys/net/core/somaxconn", O_WRONLY|O_CLOEXEC) = 3"#),
+        offences_in(
+            r#"7 openat(AT_FDCWD, "/proc/sys/net/core/somaxconn", O_WRONLY|O_CLOEXEC) = 3"#
+        ),
         1
     );
     assert_eq!(
-        told(r#"7 openat(AT_FDCWD, "/proc/stat", O_RDONLY|O_CLOEXEC) = 3"#),
+        offences_in(r#"7 openat(AT_FDCWD, "/proc/stat", O_RDONLY|O_CLOEXEC) = 3"#),
         0
     );
     assert_eq!(
-        told(r#"7 mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) = 0"#),
+        offences_in(r#"7 mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) = 0"#),
         1
     );
     assert_eq!(
-        told("7 bpf(BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_SYSCALL, insn_cnt=20}, 48) = 10"),
+        offences_in(
+            "7 bpf(BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_SYSCALL, insn_cnt=20}, 48) = 10"
+        ),
         0
     );
     assert_eq!(
-        told("7 bpf(BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_TRACING, insn_cnt=20}, 48) = 10"),
+        offences_in(
+            "7 bpf(BPF_PROG_LOAD, {prog_type=BPF_PROG_TYPE_TRACING, insn_cnt=20}, 48) = 10"
+        ),
         1
     );
     assert_eq!(
-        told("7 bpf(BPF_LINK_CREATE, {link_create={prog_fd=10}}, 48) = 11"),
+        offences_in("7 bpf(BPF_LINK_CREATE, {link_create={prog_fd=10}}, 48) = 11"),
         1
     );
     let apart = [

@@ -86,9 +86,9 @@ impl Half {
 
     /// The options of each log that tells them, by the log's name.
     fn settings(&self) -> Vec<(&str, Settings)> {
-        let told = |log: &'_ Drawn| log.run.jvm.flags.as_deref().map(settings);
+        let flags_of = |log: &'_ Drawn| log.run.jvm.flags.as_deref().map(settings);
         let logs = self.logs.iter();
-        logs.filter_map(|log| Some((&*log.name, told(log)?)))
+        logs.filter_map(|log| Some((&*log.name, flags_of(log)?)))
             .collect()
     }
 
@@ -220,11 +220,12 @@ fn alike<'a>(logs: &'a [(&str, Settings)], name: &str) -> Result<Option<&'a Stri
     let Some((other, its)) = logs.iter().map(of).find(|(_, its)| *its != value) else {
         return Ok(value);
     };
-    let told = |value: Option<&String>| value.map_or_else(|| "not set".to_owned(), String::clone);
+    let describe =
+        |value: Option<&String>| value.map_or_else(|| "not set".to_owned(), String::clone);
     Err(format!(
         "{name} differs within a side ({} in {first}, {} in {other}), so no difference is attributed to it",
-        told(value),
-        told(its),
+        describe(value),
+        describe(its),
     ))
 }
 
@@ -238,7 +239,7 @@ type Settings = BTreeMap<String, String>;
 
 /// What each flag is set to; of several settings the last one counts.
 fn settings(flags: &str) -> Settings {
-    let line = CommandLine::of_told(flags, Origin::Log);
+    let line = CommandLine::parse_printed(flags, Origin::Log);
     let all = line.options.iter().flat_map(|given| &given.sets);
     all.map(|setting| (setting.name.clone(), shown(setting)))
         .collect()
@@ -274,7 +275,7 @@ struct Draw {
     seen: u64,
 }
 
-/// Enough for twenty batches whose medians say something; a hundredth is told by forty.
+/// Enough for twenty batches whose medians say something; a hundredth shows with forty.
 const DRAWN: usize = 4000;
 
 impl Draw {
@@ -347,18 +348,18 @@ mod tests {
     }
 
     #[test]
-    fn options_that_differ_are_told_once_and_those_of_the_log_not_at_all() {
+    fn options_that_differ_are_reported_once_and_those_of_the_log_not_at_all() {
         let before = half(&["-Xmx4g -XX:+UseG1GC -XX:MaxGCPauseMillis=200 -Xlog:gc:file=a.log"]);
         let after =
             half(&["-Xmx8g -XX:+UseG1GC -XX:-UseBiasedLocking -XX:+PrintGC -Xlog:gc:file=b.log"]);
         let (options, mixed) = changed(&before, &after);
         assert!(mixed.is_empty());
-        let told: Vec<String> = options
+        let listed: Vec<String> = options
             .iter()
             .map(|o| format!("{} {:?} {:?}", o.name, o.before, o.after))
             .collect();
         assert_eq!(
-            told,
+            listed,
             [
                 r#"MaxGCPauseMillis Some("200") None"#,
                 r#"MaxHeapSize Some("4g") Some("8g")"#,

@@ -28,7 +28,7 @@ const PIECE: usize = 256 * 1024;
 /// A JVM prints the lines of a collection one by one: they are waited for, so that a busy log wakes us ten times a second
 /// at most.
 const REST: Duration = Duration::from_millis(100);
-/// Time between two looks of the rules, which cost about a millisecond.
+/// Time between two runs of the rules, which cost about a millisecond.
 const JUDGE: Duration = Duration::from_secs(1);
 /// Collections shown of what the log held already.
 const BACKLOG: usize = 10;
@@ -250,7 +250,7 @@ struct Feed<'a> {
     /// Nobody reads any more.
     closed: bool,
     lines: VecDeque<FollowLine>,
-    /// Line and duration of what was shown before the parser told it, the last ones.
+    /// Line and duration of what was shown before the parser reported it, the last ones.
     shown: VecDeque<Key>,
     /// Who writes, where several JVMs do by turns.
     source: Option<String>,
@@ -268,7 +268,7 @@ struct Feed<'a> {
 /// Line and duration.
 type Key = (u64, Option<u64>);
 
-/// A collection of each JVM may be shown before it is told.
+/// A collection of each JVM may be shown before it is reported.
 const SHOWN: usize = 64;
 
 /// Sums of a run at some time.
@@ -333,7 +333,7 @@ impl<'a> Feed<'a> {
 
     /// All that is there was read.
     fn caught_up(&mut self, reading: &Reading, name: &str, observer: &dyn Observer) {
-        let told = self.source.clone();
+        let source = self.source.clone();
         for (writer, waiting) in reading.parser.waiting() {
             let Some(key) = key(&waiting).filter(|key| !self.shown.contains(key)) else {
                 continue;
@@ -343,7 +343,7 @@ impl<'a> Feed<'a> {
             self.shown.truncate(SHOWN - 1);
             self.shown.push_front(key);
         }
-        self.source = told;
+        self.source = source;
         if !self.live && !reading.files.is_empty() {
             self.live = true;
             let lines = reading.parser.lines();
@@ -356,7 +356,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// When the rules should look next.
+    /// When the rules should run next.
     fn due(&self) -> Option<Instant> {
         let after = |last: Instant| last + JUDGE;
         self.news
@@ -374,8 +374,8 @@ impl<'a> Feed<'a> {
         for now in summary.runs.iter().filter_map(Stood::of) {
             self.stand(now);
         }
-        let is_told = |number| summary.runs.iter().any(|run| run.number == number);
-        self.stood.retain(|number, _| is_told(*number));
+        let has_run = |number| summary.runs.iter().any(|run| run.number == number);
+        self.stood.retain(|number, _| has_run(*number));
     }
 
     /// It was not said before, or not as something so bad.

@@ -369,7 +369,7 @@ impl Reading {
         }
     }
 
-    /// What was told so far.
+    /// What was reported so far.
     fn summary(&self) -> Summary {
         self.takers.summarizer.summary()
     }
@@ -387,7 +387,7 @@ impl Reading {
             return Err(no_log(&self.files, &account, epsilon));
         }
         let mut notes = self.notes;
-        notes.extend(told_apart(&summary));
+        notes.extend(interleaving_note(&summary));
         notes.extend(account.by_turns.map(|line| {
             format!(
                 "two JVMs write into this log alternately, as their uptimes show by line {line}, and the lines do not identify the JVM: \
@@ -414,14 +414,14 @@ impl Reading {
             files: self.files,
             notes,
             account,
-            slo: takers.limit.map(|limit| limit.told(&summary)),
+            slo: takers.limit.map(|limit| limit.judge(&summary)),
             summary,
         })
     }
 }
 
 /// What to say of JVMs that write by turns.
-fn told_apart(summary: &Summary) -> Option<String> {
+fn interleaving_note(summary: &Summary) -> Option<String> {
     /// More than anybody reads.
     const NAMED: usize = 5;
     let mut names: Vec<&str> = Vec::new();
@@ -561,7 +561,7 @@ impl Limit {
         }
     }
 
-    fn told(self, summary: &Summary) -> Slo {
+    fn judge(self, summary: &Summary) -> Slo {
         let met = match self.beyond {
             0 => summary.tells_pauses().then_some(true),
             _ => Some(false),
@@ -631,7 +631,7 @@ impl Log {
             jvm: longest.map(|run| run.jvm.clone()).unwrap_or_default(),
             files: self.files,
             notes: self.notes,
-            account: told(self.account),
+            account: account_report(self.account),
             slo: self.slo,
             throughput: summary.throughput(),
             allocation_bytes_per_s: summary.allocation_bytes_per_s(),
@@ -697,7 +697,7 @@ impl Lines {
     }
 }
 
-fn told(account: Account) -> gc::Account {
+fn account_report(account: Account) -> gc::Account {
     gc::Account {
         bytes: account.bytes(),
         understood: account.understood.bytes,
@@ -780,6 +780,6 @@ mod tests {
         let mut sink = |names: &Names, event: Event<'_>| takers.event(names, event, &mut |_, _| {});
         parser.push(log, &mut sink);
         parser.finish(&mut sink);
-        takers.limit.unwrap().told(&takers.summarizer.summary())
+        takers.limit.unwrap().judge(&takers.summarizer.summary())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Rotation names files in its own way, and the newest one may be `gc.log`, `gc.log.0` or `gc.log.3.current`. The first
 //! event of a part tells where it belongs: by date where all have one, else by uptime. Date less uptime is when the JVM
-//! began, so parts of several JVMs are told apart and each JVM's are read in one go.
+//! began, so parts of several JVMs are distinguished and each JVM's are read in one go.
 
 use rungwise_gclog::{Account, Collector, Event, Fact, Names, Parser, Stamp};
 
@@ -10,14 +10,14 @@ use crate::input::Part;
 
 /// Bytes of a part that are looked at to find its first event. A header and the lines of one collection at all levels
 /// are shorter.
-const LOOK: usize = 1 << 20;
+const LONGEST_PREFIX: usize = 1 << 20;
 /// The clock of the wall is corrected while a JVM runs, and a JVM takes longer than this to end and start again: starts
 /// nearer than this are one.
 const NEAR_NS: i128 = 1_000_000_000;
 /// A part that begins before this uptime begins with its JVM.
 const YOUNG_NS: u64 = 1_000_000_000;
 
-/// Bytes by which two parts are told apart: a header, and some collections with their times.
+/// Bytes by which two parts are distinguished: a header, and some collections with their times.
 const SAME: usize = 64 << 10;
 
 /// What the beginning of a part tells.
@@ -98,7 +98,7 @@ fn length(part: &Part) -> anyhow::Result<u64> {
     Ok(bytes)
 }
 
-/// Counts what only a GC log says. Memory that ran out is told by applications too, and facts alone may be a chance.
+/// Counts what only a GC log says. Memory that ran out is reported by applications too, and facts alone may be a chance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Signs {
     certain: bool,
@@ -123,7 +123,7 @@ impl Signs {
     }
 }
 
-/// Looks at the beginning of a part that can be read twice.
+/// Reads the beginning of a part that can be read twice.
 pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
     let mut parser = Parser::new();
     let mut signs = Signs::default();
@@ -150,7 +150,7 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
         by_turns |= matches!(event, Event::Turn { .. });
         first = first.or(stamp(&event));
     };
-    let mut left = LOOK;
+    let mut left = LONGEST_PREFIX;
     let mut text = Vec::new();
     // A packed file may be cut right here; what it has is enough to order it.
     let _ = part.open()?.each(|piece| {
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn parts_that_tell_of_different_jvms_are_not_taken_for_one() {
-        let told = |name, uptime_s, collector, version: &str| {
+        let part_with = |name, uptime_s, collector, version: &str| {
             let (name, beginning) = part(name, Some(uptime_s), None);
             let beginning = Beginning {
                 collector: Some(collector),
@@ -385,10 +385,10 @@ mod tests {
             (name, beginning)
         };
         let (order, note) = ordered(vec![
-            told("b.1", 300, Collector::Serial, "1.8.0"),
-            told("b.0", 200, Collector::Serial, "1.8.0"),
-            told("a.1", 100, Collector::G1, "17"),
-            told("c.1", 100, Collector::G1, "21"),
+            part_with("b.1", 300, Collector::Serial, "1.8.0"),
+            part_with("b.0", 200, Collector::Serial, "1.8.0"),
+            part_with("a.1", 100, Collector::G1, "17"),
+            part_with("c.1", 100, Collector::G1, "21"),
         ]);
         assert_eq!(
             order,
@@ -397,7 +397,7 @@ mod tests {
         assert!(note.unwrap().contains("several JVMs"));
         // What one does not tell contradicts nothing.
         let (order, _) = ordered(vec![
-            told("b.1", 300, Collector::Serial, "1.8.0"),
+            part_with("b.1", 300, Collector::Serial, "1.8.0"),
             part("b.0", Some(200), None),
         ]);
         assert_eq!(order, [("b.0", false), ("b.1", false)]);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_told_by_its_times_and_its_text() {
+    fn a_copy_is_reported_by_its_times_and_its_text() {
         let of = |text: &'static str, uptime_s| part(text, uptime_s, None).1;
         let log = of("1.0: GC\n2.0: GC\n", Some(1));
         assert!(log.is_of(&of("1.0: GC\n2.0: GC\n", Some(1))));

@@ -21,7 +21,7 @@ use super::meter::Collector;
 
 /// How long the JVM may take to write what a command has done: at once, but for `-Xlog:async`.
 const WRITES_WITHIN: Duration = Duration::from_secs(2);
-/// Between two looks at the file meanwhile.
+/// Between two checks of the file meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Most bytes that are read of a log at once: a window's. With all tags at trace a collection writes some MB.
 const LONGEST: u64 = 64 << 20;

@@ -25,7 +25,7 @@ const MOST_FAILED: f64 = 0.01;
 const LEAST_PER_CONNECTION: u64 = 2;
 /// Parts of the wait without load, whose differences show how far background varies.
 pub(super) const PARTS: u32 = 4;
-/// Between two looks at the JVM, and at whether the user asked to stop.
+/// Between two checks of the JVM, and of whether the user asked to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Session<'_> {

@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// The reader that recognises this text.
-    pub fn of(text: &str) -> Option<&'static Self> {
+    pub fn recognise(text: &str) -> Option<&'static Self> {
         READERS
             .iter()
             .copied()

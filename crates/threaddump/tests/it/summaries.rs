@@ -22,8 +22,8 @@ fn every_count_of_the_truth_is_ours() {
                 ));
             }
         };
-        let told = |what: &str| count[what].as_u64();
-        if let Some(headers) = told("thread_headers").filter(|headers| *headers > 0) {
+        let count_of = |what: &str| count[what].as_u64();
+        if let Some(headers) = count_of("thread_headers").filter(|headers| *headers > 0) {
             // Virtual threads that a carrier runs have no line of their own.
             let named = threads().filter(|thread| !thread.name.starts_with("virtual thread #"));
             compare("threads", headers, named.count());
@@ -34,15 +34,15 @@ fn every_count_of_the_truth_is_ours() {
             State::Waiting,
             State::TimedWaiting,
         ] {
-            if let Some(expected) = told(state.name()) {
+            if let Some(expected) = count_of(state.name()) {
                 let found = threads().filter(|thread| thread.state == Some(state));
                 compare(state.name(), expected, found.count());
             }
         }
-        if let Some(expected) = told("json_threads") {
+        if let Some(expected) = count_of("json_threads") {
             compare("threads", expected, threads().count());
         }
-        if let Some(expected) = told("deadlock_sections") {
+        if let Some(expected) = count_of("deadlock_sections") {
             let found = dumps.iter().map(|dump| dump.reported.len());
             compare("deadlocks", expected, found.sum());
         }
@@ -54,8 +54,8 @@ fn every_count_of_the_truth_is_ours() {
                 let locks = members.iter().filter_map(|member| member.lock.as_ref());
                 locks.filter(|lock| &*lock.id == id).count()
             };
-            let told = summary(dumps.clone()).dumps;
-            let locks = told.iter().flat_map(|dump| &dump.locks);
+            let summarized = summary(dumps.clone()).dumps;
+            let locks = summarized.iter().flat_map(|dump| &dump.locks);
             let monitors = locks.filter(|lock| lock.kind == "monitor");
             let lines = monitors.map(|lock| lock.waiters.len() + again(&lock.id));
             compare("waiters", expected, lines.max().unwrap_or(0));
@@ -100,7 +100,7 @@ fn a_dump_without_synchronizers_says_so() {
     let [dump] = &dumps("own_jdk25-jstack.txt")[..] else {
         panic!("one dump")
     };
-    assert!(!dump.synchronizers_told);
+    assert!(!dump.has_synchronizers);
     assert_eq!(dump.deadlocks.len(), 1, "the one through monitors");
     let clients = dump
         .locks
@@ -131,17 +131,17 @@ fn dumps_of_one_jvm_are_put_together() {
         let name = format!("jthreaddump_scenario_lock-contention/dump-{number}.txt");
         all.extend(read(&name, &corpus::dump(&name)).0);
     }
-    let told = summary(all);
-    assert!(told.dumps.iter().all(|dump| dump.jvm == 1));
+    let report = summary(all);
+    assert!(report.dumps.iter().all(|dump| dump.jvm == 1));
     assert!(
-        told.dumps[0].file.ends_with("dump-0.txt"),
+        report.dumps[0].file.ends_with("dump-0.txt"),
         "in the order of time"
     );
-    assert!(!told.stuck.is_empty());
+    assert!(!report.stuck.is_empty());
 }
 
 #[test]
-fn an_owner_that_stands_still_is_told_so() {
+fn an_owner_that_stands_still_is_called_so() {
     // The last of the six was taken when the load had gone.
     let mut all = Vec::new();
     for number in 0..5 {
@@ -156,7 +156,7 @@ fn an_owner_that_stands_still_is_told_so() {
     assert!(
         owner
             .as_ref()
-            .is_some_and(|told| told.contains("which sleeps in")),
+            .is_some_and(|text| text.contains("which sleeps in")),
         "{owner:?}"
     );
 }
@@ -164,16 +164,16 @@ fn an_owner_that_stands_still_is_told_so() {
 #[test]
 fn a_dump_given_thrice_shows_who_stands_still() {
     let text = corpus::dump("own_jdk17-jcmd-print-l-e.txt").repeat(3);
-    let told = summary(read("x", &text).0);
-    assert_eq!(told.dumps.len(), 3);
-    let evidence = evidence(&told);
+    let report = summary(read("x", &text).0);
+    assert_eq!(report.dumps.len(), 3);
+    let evidence = evidence(&report);
     let mut readings = evidence.readings();
     let owner = readings
         .find(|reading| reading.key.id == "threads.top_owner")
         .unwrap();
     let value = rungwise_model::evidence_text::value(owner);
     assert!(value.ends_with("at the same place in 3 dumps"), "{value}");
-    let holder = told
+    let holder = report
         .stuck
         .iter()
         .find(|one| one.thread == "db-holder")
@@ -200,8 +200,8 @@ fn threads_that_wait_for_a_connection_are_seen_in_every_pool() {
         ("httpclient5", "HttpClient 5", 58),
     ] {
         let name = format!("own_jdk17-pool-{name}.txt");
-        let told = summary(read(&name, &corpus::dump(&name)).0);
-        let wait = &told.waits[0];
+        let report = summary(read(&name, &corpus::dump(&name)).0);
+        let wait = &report.waits[0];
         assert_eq!(
             (&*wait.kind, wait.waiters.len()),
             ("connection", waiting),
@@ -223,7 +223,7 @@ fn a_deadlock_is_seen_in_every_form_of_the_management_beans() {
             panic!("{form}: {:?}", dump.deadlocks)
         };
         assert_eq!(deadlock.threads, ["ring-0", "ring-1", "ring-2"], "{form}");
-        assert!(dump.synchronizers_told, "{form}");
+        assert!(dump.has_synchronizers, "{form}");
     }
 }
 

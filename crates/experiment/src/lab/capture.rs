@@ -31,13 +31,13 @@ pub struct CapturePlace<'a> {
 /// Captures the machine, or says why it cannot.
 pub type Capturer = dyn FnMut(&CapturePlace<'_>) -> Result<Capture, String>;
 
-/// Calls `look` once the load has warmed up, and ends with the load; `at_edge` is called at both ends of its window.
+/// Calls `capture` once the load has warmed up, and ends with the load; `at_edge` is called at both ends of its window.
 pub(super) fn under_load(
     (traffic, length): (&dyn Load, &Length),
     entry: &(dyn Fn(usize) -> io::Result<()> + Sync),
     at_edge: &(dyn Fn(Edge) + Sync),
     interrupted: &AtomicBool,
-    look: impl FnOnce() -> Result<Capture, String>,
+    capture: impl FnOnce() -> Result<Capture, String>,
 ) -> Result<(Capture, Completed), StageError> {
     std::thread::scope(|scope| {
         let (warm, warmed) = channel();
@@ -45,7 +45,7 @@ pub(super) fn under_load(
             let on_edge = |edge: Edge| {
                 at_edge(edge);
                 if matches!(edge, Edge::Began) {
-                    // Nobody listens any more only where the look is over.
+                    // Nobody listens any more only where the capture is over.
                     let _ = warm.send(());
                 }
             };
@@ -61,11 +61,11 @@ pub(super) fn under_load(
             )
         });
         // A load that never warmed up says itself why.
-        let looked = warmed.recv().ok().map(|()| look());
+        let captured = warmed.recv().ok().map(|()| capture());
         let loaded = load
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        match (loaded, looked) {
+        match (loaded, captured) {
             (Ok(completed), Some(Ok(capture))) => Ok((capture, completed)),
             (Ok(_), Some(Err(why))) => Err(StageError::Unavailable(why)),
             (Ok(_), None) => Err(StageError::Broken(
