@@ -495,6 +495,9 @@ pub struct NetworkNamespace {
     pub container: String,
     /// Packets received by all its devices; absent if they cannot be read.
     pub packets: Option<u64>,
+    /// Its `/proc/net/snmp` and `/proc/net/netstat`, of other namespaces with traffic; empty if not read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub counters: String,
 }
 
 /// One chain of `nf_tables`.

@@ -5,6 +5,7 @@
 //! (held by a descriptor or by a thread that is not the first of its process) cannot be found. Source: namespaces(7),
 //! `fs/proc/proc_net.c` of Linux 6.18.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -16,6 +17,8 @@ use rungwise_model::kernel::NetworkNamespace;
 use crate::namespace;
 
 const NAMED: &str = "/run/netns";
+/// Namespaces whose counters are read, those with the most packets: each costs two files of some kilobytes.
+const COUNTED: usize = 16;
 
 /// All that can be found, the one of the calling thread included, sorted by inode.
 pub(super) fn all() -> io::Result<Vec<NetworkNamespace>> {
@@ -63,8 +66,18 @@ pub(super) fn all() -> io::Result<Vec<NetworkNamespace>> {
                 name: comm.trim().to_owned(),
                 container: container(&group),
                 packets: packets(Path::new(&format!("/proc/{pid}/net/dev"))),
+                counters: String::new(),
             },
         );
+    }
+    let mut busiest: Vec<&mut NetworkNamespace> =
+        found.values_mut().filter(|other| !other.own).collect();
+    busiest.sort_by_key(|other| (Reverse(other.packets), other.inode));
+    for other in busiest.into_iter().take(COUNTED) {
+        if let (Some(pid), Some(1..)) = (other.pid, other.packets) {
+            let read = |name| fs::read_to_string(format!("/proc/{pid}/net/{name}"));
+            other.counters = ["snmp", "netstat"].into_iter().flat_map(read).collect();
+        }
     }
     for entry in fs::read_dir(NAMED).into_iter().flatten().flatten() {
         let Ok(inode) = fs::metadata(entry.path()).map(|meta| meta.ino()) else {

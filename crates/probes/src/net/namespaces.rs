@@ -7,15 +7,21 @@ use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
 use rungwise_model::kernel::{Answer, NetworkNamespace, Question};
 use rungwise_model::keys;
 
+use rungwise_formats::snmp;
+
+use super::losses::{LOSSES, Loss};
 use super::rates;
 use crate::{Cost, Need, Probe, Source, When, Window};
 
 const SOURCE: &str = "/proc/PID/net/dev";
+const COUNTERS: &str = "/proc/PID/net/{snmp,netstat}";
 
 /// Packets per second below which a namespace is not named.
 const NAMED_FROM: f64 = 10.0;
 /// Namespaces that are named.
 const NAMED: usize = 3;
+/// A counter of losses that grows more slowly is no trend.
+const LOSSES_FROM: f64 = 1.0;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -26,6 +32,8 @@ pub(crate) static PROBE: Probe = Probe {
     sources: &[Source::ask(Question::Namespaces, When::Ends)],
     yields: &[
         &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_LOSS,
+        &keys::NETNS_OTHER_LOSS_WHO,
         &keys::NETNS_OTHER_PACKETS,
         &keys::NETNS_OTHER_PID,
         &keys::NETNS_OWN_PACKETS,
@@ -34,8 +42,9 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 Packets received by the devices of a namespace, loopback included. A packet that crosses a veth pair counts in the \
 receiving namespace; one that the host forwards to a container counts in both. Namespaces are found by their processes \
-and by their names in `/run/netns`; one that is held only by a descriptor or a single thread is not found. Sources: \
-namespaces(7), proc_net(5).",
+and by their names in `/run/netns`; one that is held only by a descriptor or a single thread is not found. Of the 16 \
+busiest that have a process, the counters of losses in `/proc/PID/net/snmp` and `netstat` are read as well; their sockets, queues \
+and devices are not. Sources: namespaces(7), proc_net(5).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -97,6 +106,81 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     evidence.number(&keys::NETNS_OTHER_PACKETS, host(), sum, origin.clone());
     evidence.number(&keys::NETNS_OTHER_PID, host(), pid, origin.clone());
     evidence.text(&keys::NETNS_OTHERS, host(), words.join(", "), origin);
+    record_losses(&samples, &others, evidence);
+}
+
+/// The largest loss of another namespace, as its own counters have it.
+fn record_losses(
+    samples: &[(f64, &[NetworkNamespace])],
+    others: &[(f64, &NetworkNamespace)],
+    evidence: &mut Evidence,
+) {
+    let (Some((began, first)), Some((ended, _))) = (samples.first(), samples.last()) else {
+        return;
+    };
+    let mut counted = 0;
+    let mut worst: Option<(f64, String)> = None;
+    for (_, after) in others {
+        let before = first.iter().find(|before| before.inode == after.inode);
+        let Some(before) = before.filter(|before| !before.counters.is_empty()) else {
+            continue;
+        };
+        counted += 1;
+        let (before, now) = (snmp::parse(&before.counters), snmp::parse(&after.counters));
+        let grown = |name: &(&'static str, &'static str)| {
+            let grown = now.get(name)?.checked_sub(*before.get(name)?)?;
+            Some(grown as f64 / (ended - began).max(f64::MIN_POSITIVE))
+        };
+        for loss in LOSSES {
+            let rate = grown(&(loss.group, loss.name)).unwrap_or(0.0);
+            if rate < LOSSES_FROM {
+                continue;
+            }
+            let whole: f64 = loss.of.counters().iter().filter_map(grown).sum();
+            let share = if whole > 0.0 {
+                (rate / whole).min(1.0)
+            } else {
+                1.0
+            };
+            if worst.as_ref().is_none_or(|(most, _)| share > *most) {
+                let name = name(after);
+                let Loss {
+                    group,
+                    name: counter,
+                    meaning,
+                    ..
+                } = loss;
+                worst = Some((
+                    share,
+                    format!("{name}: {group}:{counter} ({meaning}) {rate:.1}/s"),
+                ));
+            }
+        }
+    }
+    let host = Subject::host;
+    let both = [&keys::NETNS_OTHER_LOSS, &keys::NETNS_OTHER_LOSS_WHO];
+    if counted < others.len() {
+        let why = Absence::because(format!(
+            "the counters of {} of {} other network namespaces with traffic were not read",
+            others.len() - counted,
+            others.len()
+        ))
+        .remedy("run `rungwise check --pid PID` with a process of each");
+        // What was read may be bad enough.
+        if worst.is_none() {
+            return evidence.absent(&both, &why, COUNTERS);
+        }
+    }
+    let line = match &worst {
+        Some((_, who)) => who.clone(),
+        None if counted == 0 => "no other network namespace with traffic".to_owned(),
+        None => format!(
+            "counters of {counted} other network namespaces at both ends; none grew by {LOSSES_FROM}/s"
+        ),
+    };
+    let (share, who) = worst.unwrap_or_default();
+    evidence.number(both[0], host(), share, Origin::new(COUNTERS, line.clone()));
+    evidence.text(both[1], host(), who, Origin::new(COUNTERS, line));
 }
 
 /// `container 4f3c4f3c4f3c (nginx, pid 812)`, `nginx (pid 812)`, `blue`

@@ -118,6 +118,11 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         .filter(|finding| finding.outcome != Outcome::Undecided)
         .map(|finding| finding.rule.as_str())
         .collect();
+    let speak: BTreeSet<&str> = (report.findings.iter())
+        .filter(|finding| matches!(finding.outcome, Outcome::Act | Outcome::Watch))
+        .map(|finding| finding.rule.as_str())
+        .collect();
+    let silent = decided.difference(&speak).count();
     let decided = decided.len();
     let mut caveats = Vec::new();
     let standing = Standing::from_findings(&report.findings, &report.resources);
@@ -143,7 +148,14 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
                 (MARK_UNSEEN, sentence)
             }
             Standing::Healthy => {
-                let judged = numbers::plural(decided, "rule");
+                let silent = numbers::plural(silent, "rule");
+                let watched = match findings_with(report, Outcome::Watch).next() {
+                    Some(first) if watch > 1 => {
+                        format!("to watch: {}, and {} more; ", first.sentence, watch - 1)
+                    }
+                    Some(first) => format!("to watch: {}; ", first.sentence),
+                    None => String::new(),
+                };
                 let seen = match report.resources.len() {
                     0 => String::new(),
                     _ => ", and every resource was measured".to_owned(),
@@ -159,7 +171,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
                 };
                 (
                     MARK_HEALTHY,
-                    format!("{judged} found nothing{seen}{nearest}"),
+                    format!("{watched}{silent} found nothing{seen}{nearest}"),
                 )
             }
         },
@@ -311,7 +323,9 @@ mod tests {
         };
         let verdict = verdict(&report, &Evidence::over(10.0), &[]);
         assert!(
-            verdict.sentence.starts_with("2 rules found nothing"),
+            verdict
+                .sentence
+                .starts_with("to watch: busy, and 1 more; 1 rule found nothing"),
             "{}",
             verdict.sentence
         );

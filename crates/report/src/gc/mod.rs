@@ -81,6 +81,9 @@ fn per_second(bytes: f64) -> String {
     format!("{}/s", size(bytes))
 }
 
+/// The rule that finds a log without what other rules need: nothing is found in what it shows, which is no all-clear.
+const LOG_POOR: &str = "gc-log-poor";
+
 fn verdict(report: &GcReport, target: &str) -> Verdict {
     let of = |outcome| {
         let all = report.findings.iter();
@@ -114,13 +117,23 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
                 millis(report.pauses.total_ms),
                 millis(report.pauses.longest_ms)
             );
-            // Without a rule that judged it, nothing says that it is good.
-            let mark = if report.findings.is_empty() {
-                ("•", "not judged", Tone::Quiet)
-            } else {
-                ("✓", "nothing to act on", Tone::Good)
-            };
-            (mark, sentence)
+            let watched = of(Outcome::Watch).find(|finding| finding.rule != LOG_POOR);
+            let poor = of(Outcome::Watch).find(|finding| finding.rule == LOG_POOR);
+            match (watched, poor) {
+                (Some(first), _) => (
+                    ("•", "watch", Tone::Doubt),
+                    format!("{}; {sentence}", first.sentence),
+                ),
+                (None, Some(poor)) => (
+                    ("?", "incomplete", Tone::Doubt),
+                    format!("nothing found, but {}; {sentence}", poor.sentence),
+                ),
+                // Without a rule that judged it, nothing says that it is good.
+                (None, None) if report.findings.is_empty() => {
+                    (("•", "not judged", Tone::Quiet), sentence)
+                }
+                (None, None) => (("✓", "nothing to act on", Tone::Good), sentence),
+            }
         }
     };
     let run = report.longest_run();

@@ -1,6 +1,6 @@
 //! `other-namespaces`: packets of another network namespace take the CPU time, and what happens there is not seen from here.
 
-use rungwise_model::check::{Finding, Grade};
+use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Absence, Evidence, Key, Missing, Subject};
 use rungwise_model::keys;
 
@@ -40,19 +40,33 @@ const TRAFFIC: Threshold = Threshold {
     origin: "own guess: fewer are no load on any CPU",
 };
 
+const LOST: Threshold = Threshold {
+    name: "share of the traffic of another network namespace that is lost",
+    value: 0.05,
+    origin: "own guess: the line from which on a loss of this namespace counts, whatever covers its counter",
+};
+
 /// `other-namespaces`
 pub(crate) static RULE: Rule = Rule {
     id: "other-namespaces",
     topic: "net",
-    summary: "the traffic is in another network namespace, which takes CPU time and is not seen from here",
-    needs: needs!([&keys::CPU_SOFTIRQ], NEEDS),
-    thresholds: &[BUSY, SOME, THEIRS, TRAFFIC],
+    summary: "another network namespace loses packets, or its traffic takes CPU time, and what happens there is not seen from here",
+    needs: needs!(
+        [
+            &keys::CPU_SOFTIRQ,
+            &keys::NETNS_OTHER_LOSS,
+            &keys::NETNS_OTHER_LOSS_WHO,
+        ],
+        NEEDS
+    ),
+    thresholds: &[BUSY, SOME, THEIRS, TRAFFIC, LOST],
     knobs: &[],
     measure: Some(Measure::more(&keys::NETNS_OTHER_PACKETS)),
     doc: Doc {
         looks_for: "Other network namespaces that receive three times as many packets as this one, and more than 1000 a second. \
-            Where softirqs take more than 50 % of a CPU as well, their packets are the cause; from 20 % on it is \
-            worth watching.",
+            Where softirqs take more than 50 % of a CPU as well, their packets are the cause; from 35 % on it is \
+            worth watching. And a counter of losses in another namespace that accounts for 5 % of its traffic or more: connections refused \
+            by a full queue, segments sent again, datagrams dropped.",
         hurts: "Softirqs of a neighbour's packets run before every task of the CPU. And whatever is wrong in that namespace \
             (sockets, rules, drops) is invisible from here.",
         todo: "Run `rungwise check --pid PID` with the pid that is named. Against the noise: steer the neighbour's packets to other \
@@ -65,6 +79,52 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn judge(evidence: &Evidence) -> Judgement {
+    let noise = noise(evidence);
+    let Some(lost) = losing(evidence) else {
+        return noise;
+    };
+    // Nothing is clear about a namespace that loses packets.
+    let speaks = noise.unwrap_or_default().into_iter();
+    let speaks = speaks.filter(|finding| finding.outcome != Outcome::Clear);
+    Ok(std::iter::once(lost).chain(speaks).collect())
+}
+
+/// A namespace whose own counters show a loss.
+fn losing(evidence: &Evidence) -> Option<Finding> {
+    let share = evidence.host(&keys::NETNS_OTHER_LOSS).ok()?;
+    let who = evidence
+        .words(&keys::NETNS_OTHER_LOSS_WHO, &Subject::host())
+        .ok()?;
+    if share.value < LOST.value {
+        return None;
+    }
+    let sentence = format!(
+        "another network namespace loses {} of its traffic: {}",
+        say::percent(share.value),
+        who.value
+    );
+    // The ends of a connection in two namespaces see the same loss, and the rules of this one name its cause.
+    let (theirs, own) = (
+        evidence.host(&keys::NETNS_OTHER_PACKETS).ok()?,
+        evidence.host(&keys::NETNS_OWN_PACKETS).ok()?,
+    );
+    let finding = if theirs.value > THEIRS.value * own.value {
+        Finding::act(&Subject::host(), sentence)
+    } else {
+        Finding::watch(&Subject::host(), sentence)
+    };
+    Some(
+        finding
+            .severity(Grade::Medium)
+            .confidence(Grade::Medium)
+            .cite(share.reading)
+            .cite(theirs.reading)
+            .cite(own.reading)
+            .refuted_by("`rungwise check --pid PID` with the pid that is named finds no loss"),
+    )
+}
+
+fn noise(evidence: &Evidence) -> Judgement {
     let theirs = evidence.host(&keys::NETNS_OTHER_PACKETS)?;
     let own = evidence.host(&keys::NETNS_OWN_PACKETS)?;
     if theirs.value <= TRAFFIC.value || theirs.value <= THEIRS.value * own.value {

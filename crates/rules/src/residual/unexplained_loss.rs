@@ -26,6 +26,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::LOSS_RATE,
         &keys::LOSS_SHARE,
         &keys::NEIGH_REFUSED,
+        &keys::NETNS_OTHER_LOSS,
         &keys::QDISC_DROPPED,
         &keys::QDISC_DROPPED_SHARE,
         &keys::SOFTNET_DROPPED,

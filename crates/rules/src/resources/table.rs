@@ -192,6 +192,13 @@ pub(crate) static ROWS: &[Row] = &[
         }],
     },
     Row {
+        id: "namespaces",
+        title: "Other network namespaces",
+        utilisation: &[],
+        saturation: &[],
+        errors: &[lost(&keys::NETNS_OTHER_LOSS, 0.05, &["other-namespaces"])],
+    },
+    Row {
         id: "udp-sockets",
         title: "UDP sockets",
         utilisation: &[full(

@@ -79,7 +79,7 @@ pub enum Of {
 
 impl Of {
     /// The counters that add up to it.
-    fn counters(self) -> &'static [(&'static str, &'static str)] {
+    pub(in crate::net) fn counters(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Packets => &[("Ip", "InReceives"), ("Ip", "OutRequests")],
             Self::Packets6 => &[("Ip6", "InReceives"), ("Ip6", "OutRequests")],
