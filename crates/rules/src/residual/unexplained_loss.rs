@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Quantity};
 use rungwise_model::keys;
 
-use super::losses::{MUCH, RATE, SHARE};
+use super::losses::{DROPS, MUCH, RATE, SHARE, THEIRS};
 use super::{clear, unexplained};
 use crate::resources::{High, Means};
 use crate::{Doc, Judgement, Measure, Rule, say};
@@ -27,18 +27,21 @@ pub(crate) static RULE: Rule = Rule {
         &keys::LOSS_SHARE,
         &keys::NEIGH_REFUSED,
         &keys::NETNS_OTHER_LOSS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OWN_PACKETS,
         &keys::QDISC_DROPPED,
         &keys::QDISC_DROPPED_SHARE,
         &keys::SOFTNET_DROPPED,
         &keys::TCP_MEM_PRESSURES,
     ],
-    thresholds: &[SHARE, MUCH, RATE],
+    thresholds: &[SHARE, MUCH, RATE, DROPS, THEIRS],
     knobs: &[],
     measure: Some(Measure::more(&keys::LOSS_SHARE)),
     doc: Doc {
         looks_for: "A counter of losses or failures that grew by at least one per second and by at least 0.5 % of the traffic there, \
             and that no rule covers. A counter that rules cover is reported if it is 5 % or more of the traffic and none of them \
-            fires. The losses of devices, backlogs and queues count as well.",
+            fires. The losses of devices, backlogs and queues count as well. So do packets that the kernel drops without counting \
+            them, such as those that an XDP program rejects: from 10 per second and 5 % of the packets received on.",
         hurts: "Lost data is requested again after a timeout, or never answered.",
         todo: "The finding names the counter and what it counts. Its place in the kernel shows which stage drops: \
             Documentation/networking/snmp_counter.rst.",

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use rungwise_formats::net_dev::{self, Device};
 use rungwise_formats::{per_cpu, snmp};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::kernel::Answer;
 use rungwise_model::keys;
 
 pub use counters::{LOSSES, Loss, ORDINARY};
@@ -49,7 +50,8 @@ pub(crate) static PROBE: Probe = Probe {
 All counters of losses, refusals and failures in `/proc/net/snmp`, `netstat`, `snmp6` and `/proc/net/stat`, and the \
 columns `errs` and `drop` of `/proc/net/dev`, of one network namespace. Only those that grew in the window have a \
 rate. The share is relative to the traffic at the same place: packets, segments, opened connections, datagrams, \
-packets of the device. Counters that are sums of others, or that only count consequences, are excluded. Sources: \
+packets of the device. Drops for a reason that no such counter covers are added by their reason, as a share of the \
+packets that this namespace received; they are counted for the whole machine. Counters that are sums of others, or that only count consequences, are excluded. Sources: \
 net/ipv4/proc.c, net/ipv6/proc.c, net/core/neighbour.c, net/core/net-procfs.c of Linux 6.18; \
 Documentation/networking/snmp_counter.rst.",
 };
@@ -130,6 +132,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         tell(evidence, (loss.group, loss.name), rate, whole, loss.meaning);
     }
     counted += devices(window, evidence);
+    dropped(window, evidence);
     let origin = Origin::new("/proc/net", format!("{counted} counters at both ends"));
     evidence.number(
         &keys::LOSS_COUNTERS,
@@ -254,10 +257,75 @@ fn devices(window: &Window<'_>, evidence: &mut Evidence) -> u32 {
     counted
 }
 
+/// Reasons for which the kernel drops packets without counting them anywhere else, and what they mean. Programs of XDP, traffic
+/// control and sockets drop on purpose, which is a loss to whoever sent the packet.
+const UNCOUNTED: [(&str, &str); 8] = [
+    (
+        "BPF_CGROUP_EGRESS",
+        "packets dropped by a BPF program of a control group",
+    ),
+    (
+        "FULL_RING",
+        "packets dropped because the ring of a TAP device was full",
+    ),
+    ("NOMEM", "packets dropped for lack of memory"),
+    (
+        "NOT_SPECIFIED",
+        "packets dropped for a reason that the kernel does not give, such as an XDP program of a veth device",
+    ),
+    ("SOCKET_FILTER", "packets dropped by the filter of a socket"),
+    (
+        "TC_EGRESS",
+        "packets dropped by a filter of traffic control on sending",
+    ),
+    (
+        "TC_INGRESS",
+        "packets dropped by a filter of traffic control on receiving",
+    ),
+    ("XDP", "packets dropped by an XDP program"),
+];
+
+/// Adds packets that were dropped, but not counted in `/proc/net`, as a share of the packets that devices received.
+fn dropped(window: &Window<'_>, evidence: &mut Evidence) {
+    let Ok(Answer::Events(events)) = window.answer("events") else {
+        return;
+    };
+    let seconds = events.drop_seconds.unwrap_or(events.seconds);
+    let received = |text| {
+        let devices = net_dev::parse(text).into_iter();
+        devices
+            .map(|(name, device)| (name, device.rx_packets as f64))
+            .collect()
+    };
+    let Ok(received) = window.rates(DEV, received) else {
+        return;
+    };
+    let whole: f64 = received.values().map(|rate| rate.per_s).sum();
+    for (reason, meaning) in UNCOUNTED {
+        let count = events.drops.get(reason).copied().unwrap_or_default();
+        if count == 0 || seconds <= 0.0 {
+            continue;
+        }
+        let per_s = count as f64 / seconds;
+        let subject = Subject::new(Kind::Counter, format_args!("skb:{reason}"));
+        let line = format!("{reason} ({meaning}) {count} in {seconds:.2} s");
+        let origin = Origin::new("skb:kfree_skb", line);
+        let share = if whole > 0.0 {
+            (per_s / whole).min(1.0)
+        } else {
+            1.0
+        };
+        evidence.number(&keys::LOSS_RATE, subject.clone(), per_s, origin.clone());
+        evidence.number(&keys::LOSS_SHARE, subject, share, origin);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{Capture, Moment, Raw};
+    use rungwise_model::kernel::Events;
+
+    use crate::capture::{Capture, Moment, Raw, Reply};
 
     fn window(texts: [(&str, [&str; 2]); 2]) -> Capture {
         let moments = [0, 1].map(|at| Moment {
@@ -311,6 +379,44 @@ mod tests {
         // NoPorts and SndbufErrors; the four columns of the device.
         let counters = evidence.host(&keys::LOSS_COUNTERS).unwrap();
         assert!((counters.value - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_drop_that_no_counter_covers_is_a_loss_by_its_reason() {
+        let mut capture = window([
+            (
+                SNMP,
+                ["Udp: InDatagrams\nUdp: 0\n", "Udp: InDatagrams\nUdp: 400\n"],
+            ),
+            (
+                DEV,
+                [
+                    "eth0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+                    "eth0: 0 1000 0 0 0 0 0 0 0 90 0 0 0 0 0 0\n",
+                ],
+            ),
+        ]);
+        let drops = [
+            ("NOT_SPECIFIED".to_owned(), 250),
+            ("NO_SOCKET".to_owned(), 9),
+        ];
+        let events = Events {
+            seconds: 2.0,
+            drop_seconds: Some(10.0),
+            drops: drops.into(),
+            ..Events::default()
+        };
+        let last = capture.moments.last_mut().unwrap();
+        last.answers
+            .insert("events".to_owned(), Reply::Answer(Answer::Events(events)));
+        let mut evidence = Evidence::over(10.0);
+        derive(&Window::of(&capture), &mut evidence);
+        let shares = evidence.each(&keys::LOSS_SHARE).unwrap();
+        let found: Vec<_> = shares
+            .iter()
+            .map(|(subject, share)| (subject.name(), share.value))
+            .collect();
+        assert_eq!(found, [("skb:NOT_SPECIFIED", 0.25)]);
     }
 
     #[test]
