@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod http;
+pub mod tcp;
 pub mod udp;
 
 use std::time::Duration;
@@ -72,6 +73,11 @@ kinds! {
     /// Without --rate or --ramp the loop is closed: each connection always has a request under way. A response that --expect does not
     /// accept is an error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no response.
     Http(http),
+    /// Requests over TCP with one reply each, in frames of a fixed length, with a length before them, or with a delimiter after them.
+    ///
+    /// Without --rate or --ramp the loop is closed: connections x depth requests are always under way. A reply that is not as --reply says is an
+    /// error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no reply.
+    Tcp(tcp),
     /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any payload.
     ///
     /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding. Exits with 0 if the

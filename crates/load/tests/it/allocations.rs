@@ -18,6 +18,7 @@ use crate::http;
 use crate::http2_server;
 use crate::requests;
 use crate::server::{Server, reply, workload};
+use crate::tcp;
 
 struct Counting;
 
@@ -163,6 +164,30 @@ fn nor_do_ten_thousand_http_requests() {
         }
         let stop = Stop::Count(COUNT_OF_RUN);
         http::drive_with(&server, &words, stop, hooks).unwrap()
+    };
+    nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
+}
+
+#[test]
+fn nor_do_those_over_tcp() {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let server = tcp::serve(108, move |number, request, stream| {
+        passed.pass();
+        tcp::echo(number, request, stream)
+    });
+    let drive = |arrival, hooks: &Hooks<'_>| {
+        let mut words = vec!["--connections", "8", "--depth", "4", "--threads", "2"];
+        words.extend(["--frames", "length-prefixed", "--prefix-bytes", "8"]);
+        words.extend([
+            "--request",
+            "text:${uuid} ${bytes:50B} ${random:1000..9999}${choice:abcdefgh|ABCDEFGH}",
+        ]);
+        if let Arrival::Constant { .. } = arrival {
+            words.extend(["--rate", "40k/s"]);
+        }
+        let stop = Stop::Count(COUNT_OF_RUN);
+        tcp::drive_with(server.address, &words, stop, hooks).unwrap()
     };
     nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
 }
