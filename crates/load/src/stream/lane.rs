@@ -10,6 +10,9 @@ use super::{Around, Conversation, Verdict};
 /// Bytes that have left are dropped from the front of a buffer when they are more.
 const DRAIN: usize = 64 * 1024;
 
+/// Bytes in reply to what a connection begins with, at the same time; those of redis are some hundreds.
+const LONGEST_GREETING: usize = 1 << 20;
+
 /// The server refused what a connection begins with, in these words; the source of an [`io::Error`].
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
@@ -38,8 +41,8 @@ pub(super) struct Lane<T> {
     greetings: usize,
     /// The kernel and TLS have established it.
     established: Option<Established>,
-    /// It was established before.
-    again: bool,
+    /// How often it was established.
+    openings: u64,
     /// The beginning of a reply whose rest has not come.
     pub(super) kept: Vec<u8>,
     /// A reply has come since it was opened.
@@ -63,7 +66,7 @@ impl<T: Conversation> Lane<T> {
             said: 0,
             greetings: 0,
             established: None,
-            again: false,
+            openings: 0,
             kept: Vec::new(),
             served: false,
             heard: 0,
@@ -113,22 +116,21 @@ impl<T: Conversation> Lane<T> {
         counts: &mut Counts,
         counted: bool,
     ) -> io::Result<Option<Established>> {
-        let established = match self.established {
-            Some(established) => established,
-            None => {
-                let Some(established) = self.link.establish(now, wire, buffer)? else {
-                    return Ok(None);
-                };
-                self.established = Some(established);
+        if self.established.is_none() {
+            self.established = self.link.establish(now, wire, buffer)?;
+            if let Some(established) = &self.established {
                 self.hello.clear();
                 self.said = 0;
                 self.greetings = self.talk.begin(&mut self.hello);
                 self.kept.clear();
                 self.kept.extend_from_slice(&buffer[..established.early]);
-                established
             }
+        }
+        let Some(established) = self.established else {
+            return Ok(None);
         };
         self.flush()?;
+        let mut came_now = 0;
         while self.greetings > 0 {
             let mut around = Around {
                 oldest: None,
@@ -152,7 +154,14 @@ impl<T: Conversation> Lane<T> {
                     Ok(came) if came.length == 0 && came.ended => {
                         return Err(ErrorKind::UnexpectedEof.into());
                     }
-                    Ok(came) => self.kept.extend_from_slice(&buffer[..came.length]),
+                    Ok(_) if came_now > LONGEST_GREETING => {
+                        let why = "a reply without an end".to_owned();
+                        return Err(io::Error::other(Unwelcome(why)));
+                    }
+                    Ok(came) => {
+                        came_now += came.length;
+                        self.kept.extend_from_slice(&buffer[..came.length]);
+                    }
                     // Edge-triggered: what is not read now may never be reported.
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -161,8 +170,8 @@ impl<T: Conversation> Lane<T> {
             }
         }
         self.link.opening = None;
-        counts.opened(&established, self.again);
-        self.again = true;
+        counts.opened(&established, self.openings > 0);
+        self.openings += 1;
         Ok(Some(established))
     }
 }
