@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod http;
+pub mod memcached;
 pub mod redis;
 pub mod tcp;
 pub mod udp;
@@ -70,6 +71,11 @@ kinds! {
     /// Without --rate or --ramp the loop is closed: each connection always has a request under way. A response that --expect does not
     /// accept is an error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no response.
     Http(http),
+    /// Requests to memcached (get, set) with one reply each.
+    ///
+    /// Without --rate or --ramp the loop is closed: connections x depth requests are always under way. A miss is an answer; an error is none. Exits
+    /// with 0 if the measurement is certified, 3 if not, 4 if there is no reply.
+    Memcached(memcached),
     /// Commands to redis, or what speaks its protocol, with one reply each.
     ///
     /// Without --rate or --ramp the loop is closed: connections x depth commands are always under way. An error is no answer. Exits with 0 if the

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::{Args as _, FromArgMatches as _};
 use rungwise_load::Error;
 use rungwise_load::engine::{Completed, Edge, Hooks, Stop};
-use rungwise_load::parameters::{Driven as _, Length, Site, Traffic as _};
+use rungwise_load::parameters::{Driven, Length, Site, Traffic};
 use rungwise_load::tcp::Parameters;
+use rungwise_load::{memcached, redis};
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -64,20 +64,22 @@ pub(crate) fn echo(_: u64, request: &[u8], stream: &mut TcpStream) -> bool {
     stream.write_all(request).is_ok()
 }
 
-fn written(target: &str, words: &[&str]) -> Parameters {
-    let command = Parameters::augment_args(clap::Command::new("tcp"));
-    let line = ["tcp", target].into_iter().chain(words.iter().copied());
+/// The words after `rungwise load KIND` as parameters of that kind.
+fn written<P: clap::Args>(target: &str, words: &[&str]) -> P {
+    let command = P::augment_args(clap::Command::new("load"));
+    let line = ["load", target].into_iter().chain(words.iter().copied());
     let matches = command.try_get_matches_from(line).unwrap();
-    Parameters::from_arg_matches(&matches).unwrap()
+    P::from_arg_matches(&matches).unwrap()
 }
 
-pub(crate) fn drive_with(
+/// Drives a load of any kind on streams.
+pub(crate) fn drive_with<P: clap::Args + Traffic + Driven>(
     address: SocketAddr,
     words: &[&str],
     stop: Stop,
     hooks: &Hooks<'_>,
 ) -> Result<Completed, Error> {
-    let parameters = written(&address.to_string(), words);
+    let parameters: P = written(&address.to_string(), words);
     assert_eq!(parameters.contradictions(), []);
     let read = |_: &str| Err("there are no files".to_owned());
     let site = Site {
@@ -95,13 +97,21 @@ pub(crate) fn drive_with(
 }
 
 fn drive(server: &Server, words: &[&str], stop: Stop) -> Result<Completed, Error> {
+    drive_of::<Parameters>(server, words, stop)
+}
+
+fn drive_of<P: clap::Args + Traffic + Driven>(
+    server: &Server,
+    words: &[&str],
+    stop: Stop,
+) -> Result<Completed, Error> {
     let hooks = Hooks {
         thread_start: &|_| Ok(()),
         window: &|_: Edge| {},
         interrupted: &AtomicBool::new(false),
         turns: None,
     };
-    drive_with(server.address, words, stop, &hooks)
+    drive_with::<P>(server.address, words, stop, &hooks)
 }
 
 /// So many requests on four connections.
@@ -362,7 +372,7 @@ fn a_silent_or_absent_server_ends_the_run_with_the_cause() {
     let ended = drive(
         &server,
         &["--timeout", "100ms"],
-        Stop::After(Duration::from_secs(60)),
+        Stop::After(Duration::from_mins(1)),
     );
     assert!(matches!(ended, Err(Error::NoReplies { .. })), "{ended:?}");
     assert!(began.elapsed() < Duration::from_secs(10));
@@ -483,8 +493,91 @@ fn parameters_that_contradict_each_other_are_refused() {
         ("unix:/run/a", &["--tls"], "server_name"),
         ("a:1", &["--rate", "1/s", "--ramp", "1/s..2/s"], "ramp"),
     ] {
-        let found = written(target, words).contradictions();
+        let found = written::<Parameters>(target, words).contradictions();
         let is_found = found.iter().any(|one| one.keys.contains(&key));
         assert!(is_found, "{words:?}: {found:?}");
     }
+}
+
+/// What is under way when a server answers each fourth request with what is no reply of its protocol.
+fn broken<P: clap::Args + Traffic + Driven>(
+    (size, words): (usize, &[&str]),
+    good: &'static str,
+    bad: &'static str,
+) -> Completed {
+    let server = serve(size, move |number, _, stream| {
+        let reply = if number % 4 == 3 { bad } else { good };
+        stream.write_all(reply.as_bytes()).is_ok()
+    });
+    let words = [&["--connections", "2", "--threads", "1"], words].concat();
+    let completed = drive_of::<P>(&server, &words, Stop::Count(100)).unwrap();
+    let m = &completed.measurement;
+    assert_eq!(
+        (m.sent, m.received, m.lost),
+        (100, 75, 25),
+        "{bad:?}: {:?}",
+        m.errors
+    );
+    completed
+}
+
+#[test]
+fn what_is_no_reply_of_redis_or_memcached_ends_its_connection_and_an_error_does_not() {
+    let ping = (14, &[][..]);
+    let get = (16, &["--keys", "1", "--sets", "0"][..]);
+    let hit = "VALUE rungwise:1 0 2\r\nok\r\nEND\r\n";
+    for (completed, is_broken) in [
+        (
+            broken::<redis::Parameters>(ping, "+PONG\r\n", "PONG\r\n"),
+            true,
+        ),
+        (
+            broken::<redis::Parameters>(ping, "+PONG\r\n", "+PONG\r\n+PONG\r\n"),
+            true,
+        ),
+        (
+            broken::<redis::Parameters>(ping, "*1\r\n*1\r\n:1\r\n", "$2\r\nabc\r\n"),
+            true,
+        ),
+        (
+            broken::<redis::Parameters>(ping, "+PONG\r\n", "-LOADING wait\r\n"),
+            false,
+        ),
+        (
+            broken::<memcached::Parameters>(get, hit, "STORED\r\n"),
+            true,
+        ),
+        (
+            broken::<memcached::Parameters>(get, hit, "SERVER_ERROR out of memory\r\n"),
+            false,
+        ),
+    ] {
+        let m = &completed.measurement;
+        let stream = m.stream.as_ref().unwrap();
+        if is_broken {
+            assert_eq!(errors(&completed), [("malformed", 25)]);
+            assert_eq!(stream.broken.values().sum::<u64>(), 25);
+            assert!(stream.reconnects >= 20);
+        } else {
+            let (class, quote) = stream.quotes.first_key_value().unwrap();
+            assert_eq!(m.errors[class], 25);
+            assert!(["LOADING wait", "SERVER_ERROR out of memory"].contains(&&*quote.text));
+            assert_eq!(stream.reconnects, 0);
+        }
+    }
+}
+
+#[test]
+fn half_a_reply_of_redis_and_then_silence_ends_with_the_timeout() {
+    let server = serve(14, |number, _, stream| {
+        let reply: &[u8] = if number % 10 == 9 {
+            b"*2\r\n$5\r\nab"
+        } else {
+            b"+PONG\r\n"
+        };
+        stream.write_all(reply).is_ok()
+    });
+    let words = ["--timeout", "50ms", "--connections", "2", "--threads", "1"];
+    let completed = drive_of::<redis::Parameters>(&server, &words, Stop::Count(100)).unwrap();
+    assert_eq!(errors(&completed), [("timeout", 10)]);
 }
