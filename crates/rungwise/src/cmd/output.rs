@@ -200,7 +200,7 @@ fn without_password(mut words: Vec<String>) -> Vec<String> {
     let is_secret = |text: &str| !text.starts_with("file:");
     for at in 1..words.len() {
         if words[at - 1] == OPTION && is_secret(&words[at]) {
-            words[at] = MASKED.to_owned();
+            MASKED.clone_into(&mut words[at]);
         } else if let Some(text) = words[at].strip_prefix("--password=")
             && is_secret(text)
         {
