@@ -17,6 +17,7 @@ mod kernel_texts;
 mod profile;
 mod recording;
 mod stored;
+mod stream_replies;
 mod thread_dump;
 
 pub use gc_log::{gc_log, gc_log_once};
@@ -26,14 +27,15 @@ pub use kernel_texts::kernel_texts;
 pub use profile::profile;
 pub use recording::recording;
 pub use stored::stored;
+pub use stream_replies::stream_replies;
 pub use thread_dump::thread_dump;
 
 use rungwise_experiment::scenario::Scenario;
 use rungwise_knobs::journal;
 use rungwise_load::dns;
 use rungwise_load::http::lists::{Entry, Target, har, jmx, jsonl};
-use rungwise_load::http::script::Step;
 use rungwise_load::http::response::{Progress, Response};
+use rungwise_load::http::script::Step;
 use rungwise_serve::http::{Event, Facts, LONGEST_HEAD, Request};
 
 /// The journal that recovery reads after a crash: whatever is on disk, what is trusted was written whole.
@@ -204,7 +206,10 @@ pub fn http_request(bytes: &[u8]) {
     let first = (usize::from(*cut) * rest.len()) >> 8;
     let two = requests_of(&rest, [first, rest.len()].into_iter());
     let size = usize::from(*size).max(1);
-    let small = requests_of(&rest, (1..=rest.len().div_ceil(size)).map(|piece| rest.len().min(piece * size)));
+    let small = requests_of(
+        &rest,
+        (1..=rest.len().div_ceil(size)).map(|piece| rest.len().min(piece * size)),
+    );
     assert_eq!(two, small, "pieces change what is read");
 }
 
@@ -224,7 +229,10 @@ fn requests_of(bytes: &[u8], ends: impl Iterator<Item = usize>) -> (Vec<Facts>, 
                 Event::Complete(facts) => found.push(facts),
             }
         }
-        assert!(end - at <= LONGEST_HEAD, "more is kept than a head may have");
+        assert!(
+            end - at <= LONGEST_HEAD,
+            "more is kept than a head may have"
+        );
     }
     (found, Some(at))
 }
@@ -379,6 +387,11 @@ mod tests {
     }
 
     #[test]
+    fn replies_on_streams_near_the_seeds_read_the_same_in_any_pieces() {
+        shake(super::stream_replies, &["seeds/stream_replies"]);
+    }
+
+    #[test]
     fn lists_near_the_seeds_are_read_without_a_panic() {
         shake(super::http_lists, &["seeds/http_lists"]);
     }
@@ -437,7 +450,11 @@ mod tests {
 
     #[test]
     fn profiles_near_the_seeds_are_read_without_a_panic() {
-        shake_often(super::profile, &["seeds/profile", "../crates/stacks/corpus"], SHAKES);
+        shake_often(
+            super::profile,
+            &["seeds/profile", "../crates/stacks/corpus"],
+            SHAKES,
+        );
     }
 
     #[test]

@@ -7,7 +7,10 @@ pub fn profile(bytes: &[u8]) {
     let whole = read(bytes, usize::MAX);
     let pieces = read(bytes, 7);
     let (Some(whole), Some(pieces)) = (&whole, &pieces) else {
-        assert!(whole.is_none() && pieces.is_none(), "the format depends on the pieces");
+        assert!(
+            whole.is_none() && pieces.is_none(),
+            "the format depends on the pieces"
+        );
         return;
     };
     let stacks = &whole.stacks;
@@ -18,12 +21,21 @@ pub fn profile(bytes: &[u8]) {
         let own = cut.nodes.iter().flat_map(|node| &node.own);
         let sum = own.fold(0_u64, |sum, (_, weight)| sum.saturating_add(*weight));
         assert_eq!(sum, stacks.total(), "a cut loses weight");
-        assert_eq!(read_folded(&kept(stacks, most)).total(), stacks.total(), "a document loses weight");
+        assert_eq!(
+            read_folded(&kept(stacks, most)).total(),
+            stacks.total(),
+            "a document loses weight"
+        );
     }
     for frame in hot(stacks) {
-        assert!(frame.own <= frame.total && frame.total <= stacks.total(), "more in a frame than below it");
+        assert!(
+            frame.own <= frame.total && frame.total <= stacks.total(),
+            "more in a frame than below it"
+        );
     }
-    let of_threads = threads(stacks).iter().fold(0_u64, |sum, row| sum.saturating_add(row.weight));
+    let of_threads = threads(stacks)
+        .iter()
+        .fold(0_u64, |sum, row| sum.saturating_add(row.weight));
     assert!(of_threads <= stacks.total(), "more in threads than in all");
 }
 

@@ -100,7 +100,7 @@ pub const PACKAGES: &[Package] = &[
     Package {
         name: "memcached",
         program: "memcached",
-        reason: "a service that `cargo xtask faults` plants faults in",
+        reason: "is asked by `load memcached` and counts what it was asked; has faults planted in it by `cargo xtask faults`",
         unpacked: None,
     },
     Package {

@@ -59,6 +59,16 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
+    /// The server refuses what a connection begins with, such as a password.
+    #[error("cannot begin with {target}: the server answers '{why}'; {remedy}")]
+    Unwelcome {
+        /// The target.
+        target: Target,
+        /// What the server answers.
+        why: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// HTTP/2 could not be established with the server.
     #[error("cannot speak HTTP/2 with {target}: {why}; {remedy}")]
     Http2 {

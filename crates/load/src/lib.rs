@@ -6,12 +6,15 @@
 //! transaction. What the numbers mean, and when they may be used, is written in `docs/load.md`.
 
 mod clock;
+mod data;
 pub mod dns;
 pub mod engine;
 mod error;
 pub mod parameters;
+pub mod stream;
+mod template;
 pub mod values;
 pub mod workloads;
 
 pub use error::Error;
-pub use workloads::{Parameters, WORKLOADS, Workload, command, http, udp};
+pub use workloads::{Parameters, WORKLOADS, Workload, command, http, memcached, redis, tcp, udp};

@@ -15,7 +15,8 @@ use rungwise_serve::udp::{XdpDevice, XdpMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::workloads::http;
+use crate::stream::transport::Version;
+use crate::workloads::{http, tcp};
 
 /// Most CPUs of a kernel: `NR_CPUS` of x86-64 with `MAXSMP`, arch/x86/Kconfig of Linux 6.18.
 const MOST_CPUS: usize = 8192;
@@ -119,11 +120,27 @@ pub fn check(format: &str, text: &str) -> Option<String> {
         "http-header" => refused::<http::Header>(text),
         "http-method" => refused::<http::Method>(text),
         "http-expect" => refused::<http::Expect>(text),
+        "tcp-content" => refused::<tcp::Content>(text),
+        "tcp-delimiter" => refused::<tcp::Delimiter>(text),
+        "tcp-frames" => refused::<tcp::Frames>(text),
+        "tls-version" => refused::<Version>(text),
         "ip" => text.parse::<IpAddr>().err().map(|_| {
             format!("'{text}' is not an IP address; write it as 192.0.2.1 or 2001:db8::1")
         }),
         _ => None,
     }
+}
+
+/// `; did you mean 'x'?` for the candidate nearest to `word`, empty where none is near.
+pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> String {
+    let likeness =
+        |candidate: &&str| (strsim::normalized_damerau_levenshtein(word, candidate) * 1e3) as u32;
+    // A guess: two slips in five letters are still a slip, three are another word.
+    let near = candidates
+        .into_iter()
+        .filter(|candidate| likeness(candidate) >= 600);
+    near.max_by_key(likeness)
+        .map_or(String::new(), |near| format!("; did you mean '{near}'?"))
 }
 
 impl Count {
@@ -390,6 +407,7 @@ macro_rules! as_text {
 }
 
 as_text!(Time, Rate, Ramp, Size, XdpPlace);
+pub(crate) use as_text;
 
 /// A rate in the largest unit of which it is a whole number; exact in any case.
 fn per_second(rate: f64) -> String {

@@ -124,7 +124,7 @@ pub struct Second {
     pub p99_us: f64,
 }
 
-/// What is measured of TLS below HTTP. Connections that were established before the window count as well.
+/// What is measured of TLS. Connections that were established before the window count as well.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tls {
     /// The server's certificate was verified.
@@ -163,7 +163,7 @@ pub struct Http {
     pub first_byte_us: Quantiles,
     /// Requests of the window by their names in a list; absent without a list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub requests: Vec<HttpRequest>,
+    pub requests: Vec<NamedRequests>,
 }
 
 /// What is measured of HTTP/2 alone.
@@ -184,14 +184,55 @@ pub struct Http2 {
     pub repeated: u64,
 }
 
+/// What is measured of requests and replies on streams beyond requests and their latency: TCP, redis, memcached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stream {
+    /// What is spoken: `RESP2`.
+    pub protocol: String,
+    /// Bytes of requests sent in the window.
+    pub sent_bytes: u64,
+    /// Bytes received in the window.
+    pub received_bytes: u64,
+    /// Connections that were established, including those before the window.
+    pub connections: u64,
+    /// Those of them that replaced one that had ended.
+    pub reconnects: u64,
+    /// Time to establish a connection, without TLS; all zero if none was established.
+    pub connect_us: Quantiles,
+    /// Answers to requests of the window by kind: `hits`, `misses`; absent where there is one kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, u64>,
+    /// How the server worded the errors with which it replied, by their names in `errors`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quotes: BTreeMap<String, Quote>,
+    /// Connections on which the server broke the protocol in the window, by what it did. A request on each is the error `malformed`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub broken: BTreeMap<String, u64>,
+    /// What is measured of TLS; absent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+    /// Requests of the window by command; absent where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<NamedRequests>,
+}
+
+/// An error in a server's own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quote {
+    /// Its class: `MOVED`.
+    pub class: String,
+    /// The first one of the class: `MOVED 3999 127.0.0.1:6381`.
+    pub text: String,
+}
+
 /// The requests of one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HttpRequest {
-    /// Name in the list, or method and path; `(others)` for those beyond the first 200 names.
+pub struct NamedRequests {
+    /// Name in the list, method and path, or the command; `(others)` for those beyond the first 200 names.
     pub name: String,
     /// Requests sent.
     pub sent: u64,
-    /// Those without an answer: lost, or a response that was not expected.
+    /// Those without an answer: lost, or a reply that was not expected.
     pub errors: u64,
     /// Median latency from the intended start, microseconds; 0 without an answer.
     pub p50_us: f64,
@@ -216,13 +257,16 @@ pub struct Measurement {
     pub lost: u64,
     /// Other errors by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
     /// response codes as `rcode_servfail` and so on; of HTTP `timeout`, `connect`, `tls`, `closed`, `reset`, `stream_reset`, `malformed`, `status_5xx`,
-    /// `body`, each of which is also lost. Kinds that did not occur are absent.
+    /// `body`; of streams also `greeting`, `abandoned` and `reply_err` and others by class; each of these is also lost. Kinds that did not occur are absent.
     pub errors: BTreeMap<String, u64>,
     /// Latency of the received replies.
     pub latency_us: Latency,
     /// What is measured of HTTP alone; absent for other workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Http>,
+    /// What is measured of requests on streams alone; absent for other workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Stream>,
     /// The generator's own cost and health.
     pub client: ClientHealth,
     /// The run second by second; an incomplete last second is not listed.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use rungwise_model::load::{
-    Http, HttpRequest, LimitSearch, LimitStep, LoadReport, Measurement, Quantiles, SloResult,
-    StepOutcome, Tls,
+    Http, LimitSearch, LimitStep, LoadReport, Measurement, NamedRequests, Quantiles, SloResult,
+    StepOutcome, Stream, Tls,
 };
 
 use crate::block::{
@@ -57,6 +57,16 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
         blocks.push(Block::Facts(of_http(http)));
         if !http.requests.is_empty() {
             blocks.push(Block::Table(by_name(&http.requests)));
+        }
+    }
+    if let Some(stream) = &m.stream {
+        blocks.push(Block::section("stream", "Connections and replies"));
+        blocks.push(Block::Facts(of_stream(stream)));
+        if !stream.quotes.is_empty() {
+            blocks.push(Block::Table(quotes(m, stream)));
+        }
+        if !stream.requests.is_empty() {
+            blocks.push(Block::Table(by_name(&stream.requests)));
         }
     }
     blocks.push(Block::section("method", "Method"));
@@ -233,13 +243,6 @@ fn steps(search: &LimitSearch) -> Table {
 fn of_http(http: &Http) -> Vec<(String, String)> {
     let statuses = http.statuses.iter();
     let statuses = statuses.map(|(status, count)| format!("{status}: {}", numbers::count(*count)));
-    let time = |q: &Quantiles| {
-        if q.max <= 0.0 {
-            return ABSENT.to_owned();
-        }
-        let [p50, p99, max] = [q.p50, q.p99, q.max].map(numbers::micros);
-        format!("p50 {p50}, p99 {p99}, max {max}")
-    };
     let mut facts = Vec::new();
     if !http.protocol.is_empty() {
         let streams = http.http2.as_ref().map(|http2| http2.streams);
@@ -267,18 +270,13 @@ fn of_http(http: &Http) -> Vec<(String, String)> {
         ("Time to connect".to_owned(), time(&http.connect_us)),
     ]);
     if let Some(http2) = &http.http2 {
-        let by_name = |counts: &BTreeMap<String, u64>| {
-            let counts = counts.iter();
-            let counts = counts.map(|(name, count)| format!("{name}: {}", numbers::count(*count)));
-            counts.collect::<Vec<_>>().join(", ")
-        };
         for (title, counts) in [
             ("Streams reset by the server", &http2.resets),
             ("Connections ended by the server", &http2.goaways),
             ("Protocol broken by the server", &http2.broken),
         ] {
             if !counts.is_empty() {
-                facts.push((title.to_owned(), by_name(counts)));
+                facts.push((title.to_owned(), listed(counts)));
             }
         }
         if http2.repeated > 0 {
@@ -290,19 +288,95 @@ fn of_http(http: &Http) -> Vec<(String, String)> {
         }
     }
     if let Some(tls) = &http.tls {
-        facts.push(("TLS".to_owned(), negotiated(tls)));
-        facts.push((
-            "TLS handshakes".to_owned(),
-            format!(
-                "{} full, {} resumed",
-                numbers::count(tls.full),
-                numbers::count(tls.resumed)
-            ),
-        ));
-        facts.push(("Time of TLS handshake".to_owned(), time(&tls.handshake_us)));
+        facts.extend(of_tls(tls));
     }
     facts.push(("Time to first byte".to_owned(), time(&http.first_byte_us)));
     facts
+}
+
+/// Quantiles of a time; absent where there was none.
+fn time(q: &Quantiles) -> String {
+    if q.max <= 0.0 {
+        return ABSENT.to_owned();
+    }
+    let [p50, p99, max] = [q.p50, q.p99, q.max].map(numbers::micros);
+    format!("p50 {p50}, p99 {p99}, max {max}")
+}
+
+/// Counts by name.
+fn listed(counts: &BTreeMap<String, u64>) -> String {
+    let counts = counts.iter();
+    let counts = counts.map(|(name, count)| format!("{name}: {}", numbers::count(*count)));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+fn of_tls(tls: &Tls) -> [(String, String); 3] {
+    let handshakes = format!(
+        "{} full, {} resumed",
+        numbers::count(tls.full),
+        numbers::count(tls.resumed)
+    );
+    [
+        ("TLS".to_owned(), negotiated(tls)),
+        ("TLS handshakes".to_owned(), handshakes),
+        ("Time of TLS handshake".to_owned(), time(&tls.handshake_us)),
+    ]
+}
+
+fn of_stream(stream: &Stream) -> Vec<(String, String)> {
+    let mut facts = vec![("Protocol".to_owned(), stream.protocol.clone())];
+    if !stream.answers.is_empty() {
+        facts.push(("Answers".to_owned(), listed(&stream.answers)));
+    }
+    facts.extend([
+        (
+            "Requests, bytes".to_owned(),
+            numbers::bytes(stream.sent_bytes),
+        ),
+        ("Received".to_owned(), numbers::bytes(stream.received_bytes)),
+        (
+            "Connections opened".to_owned(),
+            match stream.reconnects {
+                0 => numbers::count(stream.connections),
+                again => format!(
+                    "{}, {} of them again",
+                    numbers::count(stream.connections),
+                    numbers::count(again)
+                ),
+            },
+        ),
+        ("Time to connect".to_owned(), time(&stream.connect_us)),
+    ]);
+    if !stream.broken.is_empty() {
+        let words = listed(&stream.broken);
+        facts.push(("Protocol broken by the server".to_owned(), words));
+    }
+    if let Some(tls) = &stream.tls {
+        facts.extend(of_tls(tls));
+    }
+    facts
+}
+
+/// Errors in the server's words.
+fn quotes(m: &Measurement, stream: &Stream) -> Table {
+    let rows = stream.quotes.iter().map(|(kind, quote)| {
+        let count = m.errors.get(kind).copied().unwrap_or(0);
+        vec![
+            Cell::text(&quote.class),
+            Cell::number(Some(count as f64), |count| numbers::count(count as u64)),
+            Cell::text(&quote.text),
+        ]
+    });
+    Table {
+        caption: "Errors with which the server replied, and how it worded the first of each class."
+            .to_owned(),
+        columns: vec![
+            Column::words("Class", "class"),
+            Column::number("Replies", "replies"),
+            Column::words("First", "first"),
+        ],
+        rows: rows.collect(),
+    }
 }
 
 /// Versions and cipher suites, and whether the server is who it says.
@@ -328,8 +402,8 @@ fn negotiated(tls: &Tls) -> String {
     format!("{all}; {certificate}")
 }
 
-fn by_name(requests: &[HttpRequest]) -> Table {
-    let row = |one: &HttpRequest| {
+fn by_name(requests: &[NamedRequests]) -> Table {
+    let row = |one: &NamedRequests| {
         let time = |us: f64| Cell::number((us > 0.0).then_some(us), numbers::micros);
         vec![
             Cell::text(&one.name),
@@ -342,7 +416,8 @@ fn by_name(requests: &[HttpRequest]) -> Table {
         ]
     };
     Table {
-        caption: "Requests of the list by name. Latency is that from the intended start; errors have none.".to_owned(),
+        caption: "Requests by name. Latency is that from the intended start; errors have none."
+            .to_owned(),
         columns: vec![
             Column::words("Request", "request"),
             Column::number("Sent", "sent"),

@@ -68,7 +68,7 @@ fn places() -> Places {
 fn udp(scenario: &Scenario) -> &udp::Parameters {
     match &scenario.workload {
         Parameters::Udp(udp) => udp,
-        Parameters::Command(_) | Parameters::Http(_) => panic!("not datagrams"),
+        _ => panic!("not datagrams"),
     }
 }
 
@@ -262,7 +262,7 @@ fn each_workload_is_a_kind_of_a_scenario() {
     let message = problem(&with("kind = \"udp\"", "kind = \"carrier-pigeon\""));
     assert_eq!(
         message,
-        "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command, http or udp"
+        "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command, http, memcached, redis, tcp or udp"
     );
     // Each of them has a table of its own: a key of none is noticed.
     for kind in WORKLOADS {
@@ -281,7 +281,9 @@ fn each_workload_is_a_kind_of_a_scenario() {
 fn a_wrong_type_or_word_says_what_was_expected() {
     let message = problem(&with("kind = \"udp\"", "kind = \"upd\""));
     assert!(
-        message.ends_with("workload.kind: 'upd' is not command, http or udp; did you mean 'udp'?"),
+        message.ends_with(
+            "workload.kind: 'upd' is not command, http, memcached, redis, tcp or udp; did you mean 'udp'?"
+        ),
         "{message}"
     );
     let message = problem(&with("name = \"mine\"", "name = 5"));

@@ -594,6 +594,7 @@ fn complete(
         },
         seconds,
         http: None,
+        stream: None,
     };
     Ok(Completed {
         measurement,

@@ -2,6 +2,9 @@
 
 pub mod command;
 pub mod http;
+pub mod memcached;
+pub mod redis;
+pub mod tcp;
 pub mod udp;
 
 use std::time::Duration;
@@ -41,10 +44,6 @@ macro_rules! kinds {
         /// Parameters of a workload, by its kind.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Subcommand)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
-        #[expect(
-            clippy::large_enum_variant,
-            reason = "a load has one of them, and a box would be in the way of clap"
-        )]
         pub enum Parameters {
             $($(#[$attribute])* $kind($module::Parameters),)+
         }
@@ -72,6 +71,21 @@ kinds! {
     /// Without --rate or --ramp the loop is closed: each connection always has a request under way. A response that --expect does not
     /// accept is an error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no response.
     Http(http),
+    /// Requests to memcached (get, set) with one reply each.
+    ///
+    /// Without --rate or --ramp the loop is closed: connections x depth requests are always under way. A miss is an answer; an error is none. Exits
+    /// with 0 if the measurement is certified, 3 if not, 4 if there is no reply.
+    Memcached(memcached),
+    /// Commands to redis, or what speaks its protocol, with one reply each.
+    ///
+    /// Without --rate or --ramp the loop is closed: connections x depth commands are always under way. An error is no answer. Exits with 0 if the
+    /// measurement is certified, 3 if not, 4 if there is no reply.
+    Redis(redis),
+    /// Requests over TCP with one reply each, in frames of a fixed length, with a length before them, or with a delimiter after them.
+    ///
+    /// Without --rate or --ramp the loop is closed: connections x depth requests are always under way. A reply that is not as --reply says is an
+    /// error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no reply.
+    Tcp(tcp),
     /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any payload.
     ///
     /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding. Exits with 0 if the

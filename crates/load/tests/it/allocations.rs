@@ -3,14 +3,15 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rungwise_load::engine::{Completed, Stop};
-use rungwise_load::parameters::Length;
+use rungwise_load::parameters::{Driven, Length, Traffic};
 use rungwise_load::udp::{Arrival, Edge, Hooks, Workload, run};
+use rungwise_load::{memcached, redis};
 use rungwise_testkit::Pair;
 
 use crate::af_xdp::{by_queues, echo_telling};
@@ -18,6 +19,7 @@ use crate::http;
 use crate::http2_server;
 use crate::requests;
 use crate::server::{Server, reply, workload};
+use crate::tcp;
 
 struct Counting;
 
@@ -165,6 +167,74 @@ fn nor_do_ten_thousand_http_requests() {
         http::drive_with(&server, &words, stop, hooks).unwrap()
     };
     nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
+}
+
+#[test]
+fn nor_do_those_over_tcp() {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let server = tcp::serve(108, move |number, request, stream| {
+        passed.pass();
+        tcp::echo(number, request, stream)
+    });
+    let drive = |arrival, hooks: &Hooks<'_>| {
+        let mut words = vec!["--connections", "8", "--depth", "4", "--threads", "2"];
+        words.extend(["--frames", "length-prefixed", "--prefix-bytes", "8"]);
+        words.extend([
+            "--request",
+            "text:${uuid} ${bytes:50B} ${random:1000..9999}${choice:abcdefgh|ABCDEFGH}",
+        ]);
+        if let Arrival::Constant { .. } = arrival {
+            words.extend(["--rate", "40k/s"]);
+        }
+        let stop = Stop::Count(COUNT_OF_RUN);
+        tcp::drive_with::<rungwise_load::tcp::Parameters>(server.address, &words, stop, hooks)
+            .unwrap()
+    };
+    nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
+}
+
+/// Drives a load of this kind, whose requests have this size, to a server that always gives the same reply.
+fn stream_allocates_nothing<P: clap::Args + Traffic + Driven>(
+    size: usize,
+    own: &[&str],
+    reply: &'static str,
+) {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let server = tcp::serve(size, move |_, _, stream| {
+        passed.pass();
+        stream.write_all(reply.as_bytes()).is_ok()
+    });
+    let drive = |arrival, hooks: &Hooks<'_>| {
+        let mut words = vec!["--connections", "8", "--depth", "4", "--threads", "2"];
+        words.extend(own);
+        if let Arrival::Constant { .. } = arrival {
+            words.extend(["--rate", "40k/s"]);
+        }
+        let stop = Stop::Count(COUNT_OF_RUN);
+        tcp::drive_with::<P>(server.address, &words, stop, hooks).unwrap()
+    };
+    nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
+}
+
+#[test]
+fn nor_do_commands_to_redis() {
+    let how = [
+        "--command",
+        "SET key:${random:1000..9999} ${bytes:50B}${choice:a|b}",
+        "--command",
+        "GET key:${random:1000..9999} ${bytes:50B}${choice:a|b}",
+    ];
+    let reply = "*2\r\n$3\r\nabc\r\n*1\r\n:1\r\n";
+    stream_allocates_nothing::<redis::Parameters>(85, &how, reply);
+}
+
+#[test]
+fn nor_do_requests_to_memcached() {
+    let how = ["--keys", "1", "--sets", "0"];
+    let reply = "VALUE rungwise:1 0 2\r\nok\r\nEND\r\n";
+    stream_allocates_nothing::<memcached::Parameters>(16, &how, reply);
 }
 
 #[test]

@@ -20,4 +20,5 @@ mod plan;
 mod programs;
 mod requests;
 mod server;
+mod tcp;
 mod tls;

@@ -73,7 +73,7 @@ impl Global {
             observer: self,
             interrupt: &Interrupt::install,
             runs: &self.runs,
-            command: environment::argv(),
+            command: without_password(environment::argv()),
         }
     }
 
@@ -194,6 +194,25 @@ impl Global {
     }
 }
 
+/// The command line as documents record it: a password on it is no part of it.
+fn without_password(mut words: Vec<String>) -> Vec<String> {
+    const OPTION: &str = "--password";
+    let is_secret = |text: &str| !text.starts_with("file:");
+    for at in 1..words.len() {
+        if words[at - 1] == OPTION && is_secret(&words[at]) {
+            MASKED.clone_into(&mut words[at]);
+        } else if let Some(text) = words[at].strip_prefix("--password=")
+            && is_secret(text)
+        {
+            words[at] = format!("{OPTION}={MASKED}");
+        }
+    }
+    words
+}
+
+/// Stands for a secret.
+const MASKED: &str = "(masked)";
+
 impl Observer for Global {
     /// To standard error; silent with `-q`.
     fn say(&self, line: &str) {
@@ -213,6 +232,30 @@ impl Observer for Global {
                 numbers::micros(second.p99_us),
                 numbers::count(second.lost),
             ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_in_no_document() {
+        let recorded = |words: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned());
+            without_password(words.collect()).join(" ")
+        };
+        for (words, expected) in [
+            (
+                &["r", "--password", "hunter2", "x"][..],
+                "r --password (masked) x",
+            ),
+            (&["r", "--password=hunter2"], "r --password=(masked)"),
+            (&["r", "--password", "file:a"], "r --password file:a"),
+            (&["r", "--password"], "r --password"),
+        ] {
+            assert_eq!(recorded(words), expected);
         }
     }
 }

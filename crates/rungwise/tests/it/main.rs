@@ -39,6 +39,7 @@ mod resume;
 mod run;
 mod runs;
 mod served;
+mod streams;
 mod threads;
 mod tls;
 mod traffic;

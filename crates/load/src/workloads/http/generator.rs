@@ -11,17 +11,18 @@ use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
-use super::connection::{Connection, Established, Request};
+use super::connection::{Connection, Request};
 use super::http2;
 use super::lane::Lane;
 use super::requests::Dealt;
 use super::response::Progress;
-use super::tls::Failed;
 use super::user::{Stage, User};
 use super::{Counts, Workload};
 use crate::Error;
 use crate::clock::{SECOND, now_ns};
 use crate::engine::{Driver, Epoll, Interest, Ledger, Tally, Window};
+use crate::stream::link::Established;
+use crate::stream::tls::Failed;
 
 /// Gaps shorter than this are polled through: a sleep and the wake-up from it cost about as much CPU.
 const SPIN_NS: u64 = 10_000;
@@ -226,10 +227,14 @@ impl<'a> Generator<'a> {
             if more || ready > 0 {
                 continue;
             }
-            let opening = self.connections.iter().filter(|one| one.opening.is_some());
-            let oldest = opening.min_by_key(|one| one.opening);
+            let opening = self
+                .connections
+                .iter()
+                .filter(|one| one.link.opening.is_some());
+            let oldest = opening.min_by_key(|one| one.link.opening);
             if let Some(oldest) = oldest
                 && oldest
+                    .link
                     .opening
                     .is_some_and(|began| now_ns() - began > patience)
             {
@@ -427,10 +432,10 @@ impl<'a> Generator<'a> {
             return self.begin_stream(at, sent);
         }
         let connection = &self.connections[at];
-        if connection.opening.is_some() {
+        if connection.link.opening.is_some() {
             return;
         }
-        if !connection.is_open() {
+        if !connection.link.is_open() {
             if let Err(error) = self.open(at, sent) {
                 self.not_connected(at, &error, sent);
             }
@@ -444,7 +449,7 @@ impl<'a> Generator<'a> {
     /// Serves a connection that is ready; `has_ended`: the other side sends nothing more.
     #[inline]
     fn serve_one(&mut self, at: usize, has_ended: bool) {
-        if self.connections[at].opening.is_some() {
+        if self.connections[at].link.opening.is_some() {
             let now = now_ns();
             match self.established(at, now) {
                 Ok(Some(established)) if self.ledger.window.has(now) => {
@@ -477,7 +482,7 @@ impl<'a> Generator<'a> {
             }
         }
         // Without it the rest would wait for the next arrival.
-        if let Some(socket) = self.connections[at].socket() {
+        if let Some(socket) = self.connections[at].link.socket() {
             let _ = self.epoll.rearm(socket, at, Interest::Stream);
         }
     }
@@ -768,7 +773,7 @@ impl<'a> Generator<'a> {
     /// Opens an idle connection of an open loop before it is needed; if it cannot be, the next request says so.
     #[inline]
     pub(super) fn reopen(&mut self, at: usize, now: u64) {
-        if self.workload.keepalive && self.ledger.sending && !self.connections[at].is_open() {
+        if self.workload.keepalive && self.ledger.sending && !self.connections[at].link.is_open() {
             let _ = self.open(at, now);
         }
     }

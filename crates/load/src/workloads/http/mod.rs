@@ -5,10 +5,8 @@
 
 mod connection;
 mod cookies;
-mod data;
 mod generator;
 pub mod http2;
-mod identity;
 mod lane;
 pub mod lists;
 mod multiplexed;
@@ -16,35 +14,34 @@ mod parameters;
 mod requests;
 pub mod response;
 pub mod script;
-mod template;
-mod tls;
 mod transport;
 mod user;
 mod values;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rungwise_model::load::{Http, Http2, HttpRequest, Second, Tls as TlsReport};
+use rungwise_model::load::{Http, Http2, Second};
 use rungwise_stats::histogram::Histogram;
 
+pub use crate::stream::transport::Version;
+pub use crate::template::PLACEHOLDERS;
 pub use parameters::Parameters;
-pub use template::PLACEHOLDERS;
-pub use transport::{Resolve, Transport, Version};
+pub use transport::{Resolve, Transport};
 pub use values::{Expect, Header, Method, Property, Url};
 
-use connection::Established;
 use generator::{ERRORS, Generator};
 use requests::{Dealt, Requests};
-use tls::{Agreed, Failed, Tls};
-use transport::Route;
 
 use crate::Error;
 use crate::engine::{self, Arrival, Completed, Hooks, Kind, Ledger, Plan, Stop};
 use crate::parameters::{Contradiction, Length, Load, Probe, Target, refused};
+use crate::stream::counts::{Handshakes, Named};
+use crate::stream::link::Established;
+use crate::stream::transport::Route;
 
 /// What `rungwise explain http` shows.
 pub(super) const WORKLOAD: super::Workload = super::Workload {
@@ -122,10 +119,7 @@ pub(crate) struct Counts {
     opened: u64,
     /// Times to establish them, ns.
     connect: Histogram,
-    /// What was agreed in the handshakes of TLS, and how often; a handful.
-    agreed: Vec<(Agreed, u64)>,
-    /// Times of these handshakes, ns.
-    handshake: Histogram,
+    handshakes: Handshakes,
     /// Times to the first byte of responses to requests of the window, ns.
     first_byte: Histogram,
     /// Requests of the window by name, where there is a list.
@@ -137,16 +131,6 @@ pub(crate) struct Counts {
     broken: BTreeMap<&'static str, u64>,
     /// Requests of the window that were sent again, because the server had not looked at them.
     repeated: u64,
-}
-
-/// Requests of one name.
-#[derive(Debug)]
-struct Named {
-    name: String,
-    sent: u64,
-    errors: u64,
-    /// From the intended start, ns.
-    latency: Histogram,
 }
 
 impl Workload {
@@ -185,54 +169,16 @@ impl Workload {
 
     /// Why a connection cannot be established, and what to do.
     fn unconnected(&self, error: io::Error) -> Error {
-        let target = self.target.clone();
-        if let (Some(tls), Some(failed)) = (&self.route.tls, Failed::behind(&error)) {
-            let (why, remedy) = tls.explain(failed);
-            return Error::Tls {
-                target,
-                why,
-                remedy,
-            };
-        }
         if let Some(failed) = http2::Failed::behind(&error) {
             let by_tls = self.route.tls.is_some();
             let (why, remedy) = failed.explain(by_tls, self.http2.unwrap_or(1));
             return Error::Http2 {
-                target,
+                target: self.target.clone(),
                 why,
                 remedy,
             };
         }
-        let is_unix = self.route.address.is_unix();
-        Error::Socket {
-            step: "open a connection",
-            target,
-            source_ip: None,
-            remedy: match error.kind() {
-                ErrorKind::NotFound => "start the server, or correct the path",
-                ErrorKind::PermissionDenied if is_unix => {
-                    "run as a user who may write to the socket and enter its folders"
-                }
-                ErrorKind::ConnectionRefused if is_unix => {
-                    "nothing listens on this path: start the server, or correct the path"
-                }
-                ErrorKind::WouldBlock => {
-                    "the server does not accept connections: check that it runs, and its backlog"
-                }
-                ErrorKind::StorageFull => {
-                    "use fewer --connections, or raise fs.epoll.max_user_watches"
-                }
-                _ if is_unix => "check that the path is that of a server's stream socket",
-                ErrorKind::ConnectionRefused => "start the server, or correct the port",
-                ErrorKind::AddrNotAvailable => {
-                    "use fewer --connections, or widen net.ipv4.ip_local_port_range"
-                }
-                _ => {
-                    "check the route to the target, a firewall on the path, and the server's backlog"
-                }
-            },
-            error,
-        }
+        self.route.unconnected(self.target.clone(), error)
     }
 
     /// Why a server gave no answer at all, where it wants another client.
@@ -372,22 +318,15 @@ impl Kind for Workload {
 
 impl Counts {
     fn new(names: &[String]) -> Self {
-        let named = |name: &String| Named {
-            name: name.clone(),
-            sent: 0,
-            errors: 0,
-            latency: Histogram::new(),
-        };
         Self {
             // Of three digits.
             statuses: vec![0; 1000],
             bytes: 0,
             opened: 0,
             connect: Histogram::new(),
-            agreed: Vec::new(),
-            handshake: Histogram::new(),
+            handshakes: Handshakes::new(),
             first_byte: Histogram::new(),
-            named: names.iter().map(named).collect(),
+            named: names.iter().map(|name| Named::new(name)).collect(),
             resets: BTreeMap::new(),
             goaways: BTreeMap::new(),
             broken: BTreeMap::new(),
@@ -398,13 +337,8 @@ impl Counts {
     /// Counts a request of this name, with its latency where it was answered.
     #[inline]
     fn note(&mut self, name: usize, latency: Option<u64>) {
-        let Some(named) = self.named.get_mut(name) else {
-            return;
-        };
-        named.sent += 1;
-        match latency {
-            Some(ns) => named.latency.record(ns),
-            None => named.errors += 1,
+        if let Some(named) = self.named.get_mut(name) {
+            named.note(latency);
         }
     }
 
@@ -415,15 +349,10 @@ impl Counts {
         self.bytes += other.bytes;
         self.opened += other.opened;
         self.connect.merge(&other.connect);
-        for (agreed, times) in &other.agreed {
-            self.agree(*agreed, *times);
-        }
-        self.handshake.merge(&other.handshake);
+        self.handshakes.merge(&other.handshakes);
         self.first_byte.merge(&other.first_byte);
         for (sum, one) in self.named.iter_mut().zip(&other.named) {
-            sum.sent += one.sent;
-            sum.errors += one.errors;
-            sum.latency.merge(&one.latency);
+            sum.merge(one);
         }
         for (sum, one) in [
             (&mut self.resets, &other.resets),
@@ -441,14 +370,7 @@ impl Counts {
     fn opened(&mut self, established: &Established) {
         self.opened += 1;
         if let Some((_, agreed)) = established.tls {
-            self.agree(agreed, 1);
-        }
-    }
-
-    fn agree(&mut self, agreed: Agreed, times: u64) {
-        match self.agreed.iter_mut().find(|(known, _)| *known == agreed) {
-            Some((_, sum)) => *sum += times,
-            None => self.agreed.push((agreed, times)),
+            self.handshakes.agree(agreed, 1);
         }
     }
 
@@ -456,32 +378,7 @@ impl Counts {
     fn time(&mut self, established: &Established) {
         self.connect.record(established.connect);
         if let Some((handshake, _)) = established.tls {
-            self.handshake.record(handshake);
-        }
-    }
-
-    /// What is reported of TLS.
-    fn of_tls(&self, tls: &Tls) -> TlsReport {
-        let mut negotiated = BTreeMap::new();
-        let (mut full, mut resumed) = (0, 0);
-        for (agreed, times) in &self.agreed {
-            // rustls has names of its own for the suites of TLS 1.3.
-            let suite = agreed.suite.replacen("TLS13_", "TLS_", 1);
-            *negotiated
-                .entry(format!("{} {suite}", agreed.version))
-                .or_default() += times;
-            if agreed.resumed {
-                resumed += times;
-            } else {
-                full += times;
-            }
-        }
-        TlsReport {
-            verified: tls.verifies(),
-            negotiated,
-            full,
-            resumed,
-            handshake_us: self.handshake.quantiles(),
+            self.handshakes.time(handshake);
         }
     }
 
@@ -522,22 +419,9 @@ impl Counts {
             connections: self.opened,
             connect_us: self.connect.quantiles(),
             http2: workload.http2.map(|streams| self.of_http2(streams)),
-            tls: tls.map(|tls| self.of_tls(tls)),
+            tls: tls.map(|tls| self.handshakes.report(tls)),
             first_byte_us: self.first_byte.quantiles(),
             requests: self.named.iter().map(Named::report).collect(),
-        }
-    }
-}
-
-impl Named {
-    fn report(&self) -> HttpRequest {
-        let latency = self.latency.quantiles();
-        HttpRequest {
-            name: self.name.clone(),
-            sent: self.sent,
-            errors: self.errors,
-            p50_us: latency.p50,
-            p99_us: latency.p99,
         }
     }
 }

@@ -13,9 +13,9 @@ use super::generator::{Failure, Generator, READS};
 use super::http2::frames::Frame;
 use super::http2::mux::{Mux, Then};
 use super::http2::{Broken, code, code_name};
-use super::tls::Failed;
 use crate::clock::now_ns;
 use crate::engine::Interest;
+use crate::stream::tls::Failed;
 
 /// Counts one more under a name.
 #[cold]
@@ -38,8 +38,8 @@ impl Generator<'_> {
         let lane = &mut self.lanes[at];
         let number = lane.connection;
         let connection = &mut self.connections[number];
-        let is_open = connection.is_open();
-        let is_ready = connection.is_ready();
+        let is_open = connection.link.is_open();
+        let is_ready = connection.link.is_ready();
         let Some(mux) = &mut connection.mux else {
             return;
         };
@@ -93,7 +93,7 @@ impl Generator<'_> {
             if let Some(mux) = &mut connection.mux {
                 mux.noted = false;
             }
-            if !connection.is_ready() {
+            if !connection.link.is_ready() {
                 continue;
             }
             if let Err(error) = connection.flush() {
@@ -135,7 +135,7 @@ impl Generator<'_> {
     fn unpark(&mut self, number: usize) {
         loop {
             let connection = &mut self.connections[number];
-            let is_ready = connection.is_ready();
+            let is_ready = connection.link.is_ready();
             let Some(mux) = &mut connection.mux else {
                 return;
             };
@@ -151,7 +151,7 @@ impl Generator<'_> {
 
     /// Serves a connection that is ready; `has_ended`: the other side sends nothing more.
     pub(super) fn serve_streams(&mut self, number: usize, has_ended: bool) {
-        if self.connections[number].opening.is_some() {
+        if self.connections[number].link.opening.is_some() {
             let now = now_ns();
             match self.established(number, now) {
                 Ok(Some(established)) => {
@@ -196,7 +196,7 @@ impl Generator<'_> {
                 Err(error) => return self.sever(number, self.failure_of(&error), now_ns()),
             }
         }
-        if let Some(socket) = self.connections[number].socket() {
+        if let Some(socket) = self.connections[number].link.socket() {
             let _ = self.epoll.rearm(socket, number, Interest::Stream);
         }
     }
@@ -224,7 +224,7 @@ impl Generator<'_> {
                 }
                 Err(broken) => break Err(broken),
             }
-            if self.age(number, now) != age || !self.connections[number].is_ready() {
+            if self.age(number, now) != age || !self.connections[number].link.is_ready() {
                 break Ok(Read::Gone);
             }
         };
@@ -504,7 +504,7 @@ impl Generator<'_> {
         let waits = self
             .mux_of(number)
             .is_some_and(|mux| !mux.parked.is_empty());
-        if waits && !self.connections[number].is_open() {
+        if waits && !self.connections[number].link.is_open() {
             self.renew(number, now);
         }
     }
@@ -541,7 +541,7 @@ impl Generator<'_> {
             }
             // A connection that is not established in all this time is tried anew.
             let connection = &mut self.connections[number];
-            if connection.opening.is_some_and(|began| began <= sent) {
+            if connection.link.opening.is_some_and(|began| began <= sent) {
                 connection.close();
             }
         } else {
@@ -554,9 +554,9 @@ impl Generator<'_> {
         }
         let served = self.take_served(number);
         self.fail_lane(at, Failure::Timeout, served, now);
-        if self.connections[number].is_ready() {
+        if self.connections[number].link.is_ready() {
             self.after_stream(number, now);
-        } else if !self.connections[number].is_open() {
+        } else if !self.connections[number].link.is_open() {
             self.renew(number, now);
         }
     }

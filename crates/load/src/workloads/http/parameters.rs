@@ -7,16 +7,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
-use super::data::Tables;
 use super::lists::{Entry, Listed, Target, har, jmx, jsonl};
 use super::requests::{Common, Requests, Wrong};
-use super::transport::{Route, Transport};
-use super::values::{Expect, Header, Method, Property, Url, nearest};
+use super::transport::Transport;
+use super::values::{Expect, Header, Method, Property, Url};
 use crate::Error;
+use crate::data::Tables;
 use crate::parameters::{
     Contradiction, Driven, Length, Load, Schedule, Site, Traffic, WrittenTarget,
 };
-use crate::values::Rate;
+use crate::stream::transport::Route;
+use crate::values::{Rate, nearest};
 
 /// HTTP/1.1 or HTTP/2 requests with one response each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]

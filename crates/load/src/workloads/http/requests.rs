@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::cookies::Rules;
-use super::data::Tables;
 use super::http2::hpack;
 use super::lists::Entry;
 use super::script::{Dealing, Group, Pause, Row, Step};
-use super::template::{Find, Part, Place, Template, fits_header};
 use super::values::{Expect, Header};
+use crate::data::Tables;
+use crate::template::{Find, Part, Place, Template, fits_header};
 
 /// Names of a result that stand by themselves; requests of others are counted together, so that memory is bounded.
 const MOST_NAMES: usize = 200;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::template::Random;
+use crate::template::Random;
 
 /// Users who do the same.
 #[derive(Clone, Debug, Default, PartialEq)]

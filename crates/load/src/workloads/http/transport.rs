@@ -1,22 +1,18 @@
 //! How connections are made, as users write it: to which address, through which socket, with which TLS.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use rustls::pki_types::ServerName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use socket2::SockAddr;
 
-use super::identity::Identity;
-use super::tls::{self, Tls, Trust};
 use super::values::{Url, texts};
 use crate::Error;
 use crate::parameters::{Contradiction, Site, Target, WrittenTarget};
-
-/// Longest path of a Unix socket, bytes: `sun_path` of unix(7) without the zero at its end.
-const LONGEST_PATH: usize = 107;
+use crate::stream::tls::{self, Carried, Tls};
+use crate::stream::transport::{Certificates, Route, Version, wrong_path};
 
 /// How connections are made. Flattened into the parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -31,45 +27,14 @@ pub struct Transport {
     #[arg(long, value_name = "PATH")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix_socket: Option<String>,
-    /// Trust the CA certificates of this file (PEM) instead of those of the system.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cacert: Option<String>,
-    /// Send the certificate of this file (PEM) to a server that asks for one; certificates of CAs between it and the server's CA follow it.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cert: Option<String>,
-    /// The private key of `--cert` (PEM, not encrypted) [default: in the file of the certificate].
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// Accept any certificate of the server.
-    #[arg(long)]
-    #[serde(default)]
-    pub insecure: bool,
+    /// Whose certificates are accepted.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub certificates: Certificates,
     /// Only this version of TLS: `1.2` or `1.3` [default: what the server prefers of both].
     #[arg(long, value_name = "VERSION")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Version>,
-}
-
-/// How all connections of a load are made.
-#[derive(Clone, Debug)]
-pub(super) struct Route {
-    /// Where they go.
-    pub(super) address: SockAddr,
-    /// How they are encrypted, where they are.
-    pub(super) tls: Option<Tls>,
-}
-
-impl Route {
-    /// Some route, where it does not matter.
-    pub(super) fn any() -> Self {
-        Self {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)).into(),
-            tls: None,
-        }
-    }
 }
 
 /// The address of a host and port: `shop.example:443:192.0.2.1`.
@@ -81,17 +46,6 @@ pub struct Resolve {
     pub from: String,
     /// The address with the port: `192.0.2.1:443`.
     pub to: String,
-}
-
-/// A version of TLS: `1.2`, `1.3`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String", inline, extend("format" = "tls-version"))]
-pub enum Version {
-    /// RFC 5246.
-    Tls12,
-    /// RFC 8446.
-    Tls13,
 }
 
 impl Transport {
@@ -107,29 +61,16 @@ impl Transport {
     pub(super) fn contradictions(&self, url: &Url) -> Vec<Contradiction> {
         let mut found = Vec::new();
         if !url.tls {
-            for (key, is_given) in [
-                (&["cacert"], self.cacert.is_some()),
-                (&["cert"], self.cert.is_some()),
-                (&["insecure"], self.insecure),
-                (&["tls"], self.tls.is_some()),
-            ] {
-                if is_given {
-                    let why = format!(
-                        "{} has no effect for {url}, which does not use TLS; write https://, or remove it",
-                        key[0]
-                    );
-                    found.push(Contradiction::of(key, why));
-                }
-            }
+            let version: Option<&'static [&'static str]> = self.tls.map(|_| &["tls"] as _);
+            found.extend(self.certificates.given().chain(version).map(|key| {
+                let why = format!(
+                    "{} has no effect for {url}, which does not use TLS; write https://, or remove it",
+                    key[0]
+                );
+                Contradiction::of(key, why)
+            }));
         }
-        if self.insecure && self.cacert.is_some() {
-            let why = "insecure accepts any certificate, so that cacert has no effect; remove one";
-            found.push(Contradiction::of(&["insecure", "cacert"], why));
-        }
-        if self.key.is_some() && self.cert.is_none() {
-            let why = "key is that of a client certificate, and there is none; name it with cert, or remove key";
-            found.push(Contradiction::of(&["key"], why));
-        }
+        found.extend(self.certificates.contradictions());
         if let Some(other) = self.resolve.iter().find(|one| !one.is_for(url)) {
             let why = format!(
                 "resolve gives an address for {}, and requests go to {}; correct it, or remove it",
@@ -150,13 +91,7 @@ impl Transport {
                 );
                 found.push(Contradiction::of(&["url"], why));
             }
-            if path.is_empty() || path.len() > LONGEST_PATH || path.contains('\0') {
-                let why = format!(
-                    "'{}' is no path of a Unix socket, which has 1 to 107 bytes; use a shorter one, or a symbolic link",
-                    path.escape_debug()
-                );
-                found.push(Contradiction::of(&["unix_socket"], why));
-            }
+            found.extend(wrong_path(&["unix_socket"], path));
         }
         let placeholder = url.host().contains('{');
         if url.tls && !placeholder && ServerName::try_from(url.host()).is_err() {
@@ -171,19 +106,12 @@ impl Transport {
 
     /// The files that it needs.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
-        let files = [&self.cacert, &self.cert, &self.key];
-        files.into_iter().flatten().map(String::as_str)
+        self.certificates.files()
     }
 
     /// The route of connections for `url`; reads the certificates that it needs.
     pub(super) fn route(&self, url: &Url, site: &Site<'_>, http2: bool) -> Result<Route, Error> {
-        let address = match &site.target {
-            Target::Address(address) => (*address).into(),
-            Target::Unix(path) => SockAddr::unix(path)
-                .map_err(|error| site.wrong(format!("no path of a Unix socket: {error}")))?,
-        };
-        let tls = self.tls(url, site, http2)?;
-        Ok(Route { address, tls })
+        Route::to(site, self.tls(url, site, http2)?)
     }
 
     /// TLS with the server of `url`; nothing where it does not use TLS.
@@ -191,14 +119,6 @@ impl Transport {
         if !url.tls {
             return Ok(None);
         }
-        let trust = match &self.cacert {
-            _ if self.insecure => Trust::Any,
-            Some(file) => {
-                let text = (site.read)(file).map_err(|why| site.wrong(why))?;
-                Trust::from_pem(file, &text).map_err(|why| site.wrong(why))?
-            }
-            None => Trust::system(site.read).map_err(|why| site.wrong(why))?,
-        };
         let name = match (url.host(), &site.target) {
             // `{server}` in a scenario: the service's resolved address.
             (host, Target::Address(address)) if host.contains('{') => address.ip().into(),
@@ -208,25 +128,13 @@ impl Transport {
                 ))
             })?,
         };
-        let identity = self.identity(site)?;
-        let tls =
-            Tls::new(name, trust, identity, self.tls, http2).map_err(|why| site.wrong(why))?;
+        let carried = if http2 {
+            Carried::HTTP2
+        } else {
+            Carried::HTTP1
+        };
+        let tls = self.certificates.tls(name, self.tls, carried, site)?;
         Ok(Some(tls))
-    }
-
-    /// The client certificate with its key.
-    fn identity(&self, site: &Site<'_>) -> Result<Option<Identity>, Error> {
-        let Some(cert) = &self.cert else {
-            return Ok(None);
-        };
-        let read = |file: &str| (site.read)(file).map_err(|why| site.wrong(why));
-        let text = read(cert)?;
-        let (key, key_text) = match &self.key {
-            Some(key) => (key, read(key)?),
-            None => (cert, text.clone()),
-        };
-        let identity = Identity::from_pem((cert, &text), (key, &key_text), &tls::provider());
-        identity.map(Some).map_err(|why| site.wrong(why))
     }
 }
 
@@ -239,13 +147,7 @@ impl fmt::Display for Transport {
         if let Some(version) = self.tls {
             write!(f, " with TLS {version}")?;
         }
-        if let Some(cert) = &self.cert {
-            write!(f, " with client certificate {cert}")?;
-        }
-        if self.insecure {
-            f.write_str(", certificate not verified")?;
-        }
-        Ok(())
+        write!(f, "{}", self.certificates)
     }
 }
 
@@ -301,30 +203,7 @@ impl fmt::Display for Resolve {
     }
 }
 
-impl FromStr for Version {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "1.2" => Ok(Self::Tls12),
-            "1.3" => Ok(Self::Tls13),
-            _ => Err(format!(
-                "'{text}' is no version of TLS that can be used; write 1.2 or 1.3"
-            )),
-        }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tls12 => "1.2",
-            Self::Tls13 => "1.3",
-        })
-    }
-}
-
-texts!(Resolve, Version);
+texts!(Resolve);
 
 #[cfg(test)]
 mod tests {
@@ -391,16 +270,14 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_refused() {
         let default = Transport::default;
+        let trusting = |change: fn(&mut Certificates)| {
+            let mut transport = default();
+            change(&mut transport.certificates);
+            transport
+        };
         let resolve = || vec!["a:443:192.0.2.1".parse().unwrap()];
         for (at, transport, key) in [
-            (
-                "http://a/",
-                Transport {
-                    insecure: true,
-                    ..default()
-                },
-                "insecure",
-            ),
+            ("http://a/", trusting(|it| it.insecure = true), "insecure"),
             (
                 "http://a/",
                 Transport {
@@ -411,26 +288,17 @@ mod tests {
             ),
             (
                 "http://a/",
-                Transport {
-                    cacert: Some("x".to_owned()),
-                    ..default()
-                },
+                trusting(|it| it.cacert = Some("x".to_owned())),
                 "cacert",
             ),
             (
                 "http://a/",
-                Transport {
-                    cert: Some("x".to_owned()),
-                    ..default()
-                },
+                trusting(|it| it.cert = Some("x".to_owned())),
                 "cert",
             ),
             (
                 "https://a/",
-                Transport {
-                    key: Some("x".to_owned()),
-                    ..default()
-                },
+                trusting(|it| it.key = Some("x".to_owned())),
                 "key",
             ),
             (
@@ -460,11 +328,10 @@ mod tests {
             ),
             (
                 "https://a/",
-                Transport {
-                    insecure: true,
-                    cacert: Some("x".to_owned()),
-                    ..default()
-                },
+                trusting(|it| {
+                    it.insecure = true;
+                    it.cacert = Some("x".to_owned());
+                }),
                 "cacert",
             ),
             (
@@ -492,9 +359,8 @@ mod tests {
             );
         }
         let all = Transport {
-            insecure: true,
             tls: Some(Version::Tls13),
-            ..default()
+            ..trusting(|it| it.insecure = true)
         };
         assert_eq!(all.contradictions(&url("https://[2001:db8::1]:8443/")), []);
     }

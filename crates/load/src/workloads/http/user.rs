@@ -7,7 +7,7 @@ use super::http2::hpack;
 use super::requests::{Bytes, Dealt, Message, Requests};
 use super::response::Response;
 use super::script::{Dealing, Pace, Pause, Row, Step};
-use super::template::{Random, Values};
+use crate::template::{Random, Values};
 
 /// What a user does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

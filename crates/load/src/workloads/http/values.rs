@@ -162,18 +162,6 @@ impl fmt::Display for Url {
     }
 }
 
-/// `; did you mean 'x'?` for the candidate nearest to `word`, empty where none is near.
-pub(super) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> String {
-    let likeness =
-        |candidate: &&str| (strsim::normalized_damerau_levenshtein(word, candidate) * 1e3) as u32;
-    // A guess: two slips in five letters are still a slip, three are another word.
-    let near = candidates
-        .into_iter()
-        .filter(|candidate| likeness(candidate) >= 600);
-    near.max_by_key(likeness)
-        .map_or(String::new(), |near| format!("; did you mean '{near}'?"))
-}
-
 /// A token of RFC 9110, section 5.6.2.
 fn is_token(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

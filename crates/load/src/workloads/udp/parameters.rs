@@ -14,6 +14,7 @@ use crate::parameters::{
     Contradiction, Driven, Length, Load, Schedule, Site, Traffic, WrittenTarget,
 };
 use crate::values::{Rate, Size, XdpPlace};
+use crate::workloads::tcp;
 
 /// Default size of a request.
 const SIZE: Size = Size(100);
@@ -243,11 +244,5 @@ fn unhex(digits: &str) -> Result<Vec<u8>, String> {
             "cannot read 'hex:{digits}' as bytes; write two hexadecimal digits per byte, as in hex:00ff"
         )
     };
-    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Err(why());
-    }
-    (0..digits.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| why()))
-        .collect()
+    tcp::unhex(digits).ok_or_else(why)
 }

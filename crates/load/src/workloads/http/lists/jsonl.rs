@@ -8,8 +8,8 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Entry, MOST, Target, as_path, shortened};
-use crate::values::Time;
-use crate::workloads::http::values::{Expect, Header, Method, nearest};
+use crate::values::{Time, nearest};
+use crate::workloads::http::values::{Expect, Header, Method};
 
 /// The keys of a line.
 const KEYS: [&str; 8] = [

@@ -3,7 +3,7 @@
 use super::text::Reading;
 use super::tree::Element;
 use super::{Data, Source};
-use crate::workloads::http::data::first_line;
+use crate::data::first_line;
 
 /// A data set, and the variables that its columns are for.
 #[derive(Clone, Debug)]

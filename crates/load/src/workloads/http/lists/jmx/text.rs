@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
-use crate::workloads::http::template::{self as placeholders, COUNTERS};
+use crate::template::{self as placeholders, COUNTERS};
 
 /// Calls within calls.
 const DEEPEST: usize = 16;

@@ -12,14 +12,14 @@ use rustls::{AlertDescription, InconsistentKeys, SignatureScheme};
 
 /// A certificate that is sent where the server asks for one.
 #[derive(Debug)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     file: String,
     key: Arc<CertifiedKey>,
 }
 
 /// What a load sends to a server that asks for a certificate, and what came of it. Shared by all connections.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     identity: Option<Identity>,
     /// A server asked for a certificate.
     asked: AtomicBool,
@@ -29,7 +29,7 @@ pub(super) struct Client {
 
 impl Identity {
     /// The certificates in the PEM text of `file`, the client's own first, and the key in that of `key_file`.
-    pub(super) fn from_pem(
+    pub(crate) fn from_pem(
         (file, text): (&str, &[u8]),
         (key_file, key_text): (&str, &[u8]),
         provider: &CryptoProvider,
@@ -122,7 +122,7 @@ fn no_key(text: &[u8], file: &str) -> String {
 }
 
 impl Client {
-    pub(super) fn new(identity: Option<Identity>) -> Self {
+    pub(crate) fn new(identity: Option<Identity>) -> Self {
         Self {
             identity,
             asked: AtomicBool::new(false),
@@ -131,22 +131,22 @@ impl Client {
     }
 
     /// Notes the alert with which a server ended a connection.
-    pub(super) fn alerted(&self, alert: AlertDescription) {
+    pub(crate) fn alerted(&self, alert: AlertDescription) {
         let _ = self.alert.set(alert);
     }
 
     /// The alert that was noted.
-    pub(super) fn alert(&self) -> Option<AlertDescription> {
+    pub(crate) fn alert(&self) -> Option<AlertDescription> {
         self.alert.get().copied()
     }
 
     /// A server asked for a certificate, and there is none.
-    pub(super) fn lacks(&self) -> bool {
+    pub(crate) fn lacks(&self) -> bool {
         self.asked.load(Ordering::Relaxed) && self.identity.is_none()
     }
 
     /// Why a server that asked for a certificate ended the handshake with this alert, and what to do.
-    pub(super) fn explain(&self, alert: AlertDescription) -> Option<(String, String)> {
+    pub(crate) fn explain(&self, alert: AlertDescription) -> Option<(String, String)> {
         let about_certificates = matches!(
             alert,
             AlertDescription::CertificateRequired
@@ -175,9 +175,9 @@ impl Client {
 }
 
 /// What a server wants that none was given to.
-pub(super) const WANTED: &str = "the server wants a certificate of the client, and none is sent";
+pub(crate) const WANTED: &str = "the server wants a certificate of the client, and none is sent";
 /// How it is given.
-pub(super) const REMEDY: &str = "name one with --cert FILE, and its key with --key FILE";
+pub(crate) const REMEDY: &str = "name one with --cert FILE, and its key with --key FILE";
 
 impl ResolvesClientCert for Client {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {

@@ -6,14 +6,14 @@
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::data::Tables;
-use super::http2::hpack::close_string;
-use super::values::nearest;
 use crate::clock::wall_ms;
+use crate::data::Tables;
 use crate::engine::spread;
+use crate::values::{Size, nearest};
+use crate::workloads::http::http2::hpack::close_string;
 
 /// Every placeholder as it is written, and its meaning.
-pub const PLACEHOLDERS: [(&str, &str); 8] = [
+pub const PLACEHOLDERS: [(&str, &str); 9] = [
     (
         "counter",
         "the number of the request, from 1, or from N: ${counter:N}",
@@ -21,6 +21,7 @@ pub const PLACEHOLDERS: [(&str, &str); 8] = [
     ("random", "a whole number between two: ${random:1..100}"),
     ("uuid", "a random UUID (version 4)"),
     ("choice", "one of some texts at random: ${choice:a|b|c}"),
+    ("bytes", "so many letters: ${bytes:1KiB}"),
     ("csv", "the value of a column of --data: ${csv:NAME}"),
     (
         "form",
@@ -32,6 +33,9 @@ pub const PLACEHOLDERS: [(&str, &str); 8] = [
 
 /// Placeholders that test plans are translated to, for counters of their own: of all users, and of each.
 pub(super) const COUNTERS: [&str; 2] = ["counter-of-all", "counter-of-user"];
+
+/// Most letters of one placeholder.
+const MOST_LETTERS: usize = 16 << 20;
 
 /// Finds the table and the column of a name.
 pub(super) type Find<'a> = dyn Fn(&str) -> Result<(usize, usize), String> + 'a;
@@ -170,8 +174,10 @@ impl Template {
                 let shown: String = after.chars().take(20).collect();
                 format!("'${{{shown}' has no closing brace; write $${{ for a literal ${{")
             })?;
-            let part = Part::parse(inside, place, column)?;
-            template.parts.push(part);
+            match Part::parse(inside, place, column)? {
+                Part::Text(bytes) => template.text(&bytes),
+                part => template.parts.push(part),
+            }
             rest = beyond;
         }
         template.text(rest.as_bytes());
@@ -346,6 +352,13 @@ impl Part {
                 };
                 Ok(Self::Choice(texts.into_iter().map(in_place).collect()))
             }
+            ("bytes", size) => {
+                let size = size.map(|size| size.parse().ok().map(|Size(size)| size));
+                match size.flatten() {
+                    Some(size) if size <= MOST_LETTERS => Ok(Self::Text(letters(size))),
+                    _ => wrong("${bytes:100B} or ${bytes:1KiB}, 16 MiB at most"),
+                }
+            }
             ("csv" | "form", Some(wanted)) if !wanted.is_empty() => {
                 let (table, column) = column(wanted)?;
                 let coding = match place {
@@ -374,11 +387,16 @@ impl Part {
                 let near = nearest(name, PLACEHOLDERS.map(|(known, _)| known));
                 Err(format!(
                     "unknown placeholder '${{{inside}}}'{near}; placeholders: ${{counter}}, ${{random:1..100}}, ${{uuid}}, ${{user}}, ${{time}}, \
-                     ${{choice:a|b}}, ${{csv:NAME}} and ${{form:NAME}}; write $${{ for a literal ${{"
+                     ${{choice:a|b}}, ${{bytes:1KiB}}, ${{csv:NAME}} and ${{form:NAME}}; write $${{ for a literal ${{"
                 ))
             }
         }
     }
+}
+
+/// So many letters, always the same.
+pub(crate) fn letters(number: usize) -> Vec<u8> {
+    (b'a'..=b'z').cycle().take(number).collect()
 }
 
 /// Bytes of a header value (RFC 9110, section 5.5): none that ends the line.
@@ -488,6 +506,7 @@ mod tests {
             "${counter} $5 {x} 7"
         );
         assert_eq!(body("é${random:-3..-3}"), "é-3");
+        assert_eq!(body("<${bytes:28B}>"), "<abcdefghijklmnopqrstuvwxyzab>");
         assert_eq!(body("${csv:name}"), "ann");
         assert_eq!(rendered("${csv:name}", Place::Body, 1, 1), "b\"o");
         assert!(["a b", "c"].contains(&&*body("${choice:a b|c}")));
@@ -563,6 +582,8 @@ mod tests {
             ("${random:1}", "${random:1..100}"),
             ("${uuid:4}", "write ${uuid}"),
             ("${choice:a}", "two texts"),
+            ("${bytes}", "${bytes:100B}"),
+            ("${bytes:1GiB}", "16 MiB"),
             ("${choice:a|b\n}", "line breaks"),
             ("${csv}", "name of a column"),
             ("${csv:nme}", "did you mean 'name'?"),
@@ -574,7 +595,7 @@ mod tests {
 
     #[test]
     fn a_text_without_placeholders_is_constant() {
-        for text in ["", "a", "{\"a\": {}} $${x}"] {
+        for text in ["", "a", "{\"a\": {}} $${x}", "a${bytes:9B}b"] {
             assert!(parsed(text, Place::Body).unwrap().constant().is_some());
         }
         assert!(parsed("${uuid}", Place::Body).unwrap().constant().is_none());

@@ -1,7 +1,7 @@
 //! Tables of values for placeholders: CSV files whose first line names the columns.
 
-use super::lists::jmx::Data;
-use super::values::nearest;
+use crate::values::nearest;
+use crate::workloads::http::lists::jmx::Data;
 
 /// All tables of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

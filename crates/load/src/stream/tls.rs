@@ -1,4 +1,4 @@
-//! TLS below HTTP, by `rustls`: what is trusted, the handshake, and why one failed in words that lead on.
+//! TLS below a protocol, by `rustls`: what is trusted, the handshake, and why one failed in words that lead on.
 //!
 //! Bytes are taken from the socket in large pieces and handed to `rustls` at once, and what it has decrypted is taken out again before more
 //! comes: it never holds more than one incomplete record of 16 KiB. A request larger than 64 KiB is encrypted piece by piece, as the kernel takes it.
@@ -20,8 +20,8 @@ use rustls::{
 };
 use socket2::Socket;
 
-use super::connection::{Came, receive, send};
 use super::identity::{Client, Identity, REMEDY, WANTED};
+use super::link::{Came, receive, send};
 use super::transport::Version;
 
 /// Where systems keep the CA certificates that they trust: Debian, Fedora, SUSE, Alpine.
@@ -36,9 +36,52 @@ const AHEAD: usize = 64 * 1024;
 /// The protocol HTTP/2 as TLS negotiates it (RFC 9113, section 3.2).
 const HTTP2: &[u8] = b"h2";
 
+/// What TLS carries, and how a user is told about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
+    /// Its name, as TLS negotiates it (ALPN); absent where nothing is negotiated.
+    pub(crate) alpn: Option<&'static [u8]>,
+    /// Its name in sentences.
+    pub(crate) name: &'static str,
+    /// How to speak to a server that does not use TLS.
+    pub(crate) plain: &'static str,
+    /// How to speak it to a server that does not negotiate it.
+    pub(crate) other: &'static str,
+    /// How to be given a certificate that fits.
+    pub(crate) host: &'static str,
+    /// How to allow another version of TLS.
+    pub(crate) version: &'static str,
+}
+
+impl Carried {
+    pub(crate) const HTTP1: Self = Self {
+        alpn: Some(b"http/1.1"),
+        name: "HTTP/1.1",
+        plain: "write http:// in the URL, or use the port that serves TLS",
+        other: "use a port that serves HTTP/1.1, or --http2",
+        host: "use a host of the certificate in the URL, and --resolve HOST:PORT:ADDRESS for its address",
+        version: "remove --tls, or name the other version",
+    };
+    pub(crate) const HTTP2: Self = Self {
+        alpn: Some(HTTP2),
+        name: "HTTP/2",
+        other: "enable HTTP/2 on the server, or remove --http2 for HTTP/1.1",
+        ..Self::HTTP1
+    };
+    /// Any other protocol, which the port alone decides.
+    pub(crate) const STREAM: Self = Self {
+        alpn: None,
+        name: "this protocol",
+        plain: "remove --tls, or use the port that serves TLS",
+        other: "use a port that negotiates nothing (ALPN)",
+        host: "name a host of the certificate with --server-name",
+        version: "remove --tls-version, or name the other version",
+    };
+}
+
 /// Whose certificates are accepted.
 #[derive(Debug)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// Everybody's.
     Any,
     /// Those that CAs of a file have issued.
@@ -47,7 +90,7 @@ pub(super) enum Trust {
 
 impl Trust {
     /// The CAs in the PEM `text` of a file.
-    pub(super) fn from_pem(file: &str, text: &[u8]) -> Result<Self, String> {
+    pub(crate) fn from_pem(file: &str, text: &[u8]) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         let mut found = 0;
         for certificate in CertificateDer::pem_slice_iter(text) {
@@ -75,7 +118,7 @@ impl Trust {
     }
 
     /// The CAs of this system.
-    pub(super) fn system(read: &dyn Fn(&str) -> Result<Vec<u8>, String>) -> Result<Self, String> {
+    pub(crate) fn system(read: &dyn Fn(&str) -> Result<Vec<u8>, String>) -> Result<Self, String> {
         let found = SYSTEM
             .iter()
             .find_map(|file| Some((file, read(file).ok()?)));
@@ -91,26 +134,25 @@ impl Trust {
 }
 
 /// The name that a certificate must be for.
-pub(super) fn name(host: &str) -> Option<ServerName<'static>> {
+pub(crate) fn name(host: &str) -> Option<ServerName<'static>> {
     // The zone of a link-local address is this host's own (RFC 6874, section 1).
     let host = host.split('%').next().unwrap_or(host);
     ServerName::try_from(host.to_owned()).ok()
 }
 
 /// The ciphers, key exchanges and signatures of all loads.
-pub(super) fn provider() -> CryptoProvider {
+pub(crate) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
 /// How all connections of a load speak TLS.
 #[derive(Clone, Debug)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     config: ClientConfig,
     name: ServerName<'static>,
     /// The only version that is offered.
     version: Option<Version>,
-    /// HTTP/2 is offered, and not HTTP/1.1.
-    http2: bool,
+    carried: Carried,
     /// The file with the CAs; none where any certificate is accepted.
     cas: Option<String>,
     /// What the load is to a server that asks.
@@ -121,12 +163,12 @@ pub(super) struct Tls {
 const REFUSED: [&str; 3] = ["400", "495", "496"];
 
 impl Tls {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: ServerName<'static>,
         trust: Trust,
         client: Option<Identity>,
         version: Option<Version>,
-        http2: bool,
+        carried: Carried,
     ) -> Result<Self, String> {
         let provider = Arc::new(provider());
         let versions: &[_] = match version {
@@ -148,25 +190,24 @@ impl Tls {
         };
         let client = Arc::new(Client::new(client));
         let mut config = builder.with_client_cert_resolver(client.clone());
-        let protocol = if http2 { HTTP2 } else { b"http/1.1" };
-        config.alpn_protocols = vec![protocol.to_vec()];
+        config.alpn_protocols = carried.alpn.into_iter().map(<[u8]>::to_vec).collect();
         Ok(Self {
             config,
             name,
             version,
-            http2,
+            carried,
             cas,
             client,
         })
     }
 
     /// The certificate is verified.
-    pub(super) fn verifies(&self) -> bool {
+    pub(crate) fn verifies(&self) -> bool {
         self.cas.is_some()
     }
 
     /// For one of the connections, which has its own memory of sessions.
-    pub(super) fn of_connection(&self) -> (Arc<ClientConfig>, ServerName<'static>) {
+    pub(crate) fn of_connection(&self) -> (Arc<ClientConfig>, ServerName<'static>) {
         let mut config = self.config.clone();
         config.resumption = Resumption::in_memory_sessions(1);
         (Arc::new(config), self.name.clone())
@@ -174,14 +215,14 @@ impl Tls {
 
     /// Notes why a connection that was established broke: in TLS 1.3 a server refuses a client after the client's side of the handshake
     /// is complete (RFC 8446, section 4.4.2.4).
-    pub(super) fn note(&self, failed: &Failed) {
+    pub(crate) fn note(&self, failed: &Failed) {
         if let Failed::Tls(rustls::Error::AlertReceived(alert)) = failed {
             self.client.alerted(*alert);
         }
     }
 
     /// Why a server gave no answer at all, where that is because of who the client is; and what to do. `statuses` are those of its responses.
-    pub(super) fn refusal<'a>(
+    pub(crate) fn refusal<'a>(
         &self,
         mut statuses: impl Iterator<Item = &'a String>,
     ) -> Option<(String, String)> {
@@ -197,11 +238,18 @@ impl Tls {
     }
 
     /// Why a handshake failed, and what to do.
-    pub(super) fn explain(&self, failed: &Failed) -> (String, String) {
+    pub(crate) fn explain(&self, failed: &Failed) -> (String, String) {
         let name = self.name.to_str();
-        let protocol = if self.http2 { "HTTP/2" } else { "HTTP/1.1" };
+        let Carried {
+            name: protocol,
+            plain,
+            other,
+            host,
+            version,
+            ..
+        } = self.carried;
         let cas = self.cas.as_deref().unwrap_or_default();
-        let speaks = "check that this port serves TLS (https), and see the server's log";
+        let speaks = "check that this port serves TLS, and see the server's log";
         let offered = match self.version {
             Some(version) => format!("TLS {version}"),
             None => "TLS 1.2 and 1.3".to_owned(),
@@ -214,41 +262,57 @@ impl Tls {
         let (why, what): (String, String) = match failed {
             Failed::Plain => (
                 "the server answers without TLS".to_owned(),
-                "write http:// in the URL, or use the port that serves TLS".to_owned(),
+                plain.to_owned(),
             ),
-            Failed::Closed => ("the server closed the connection in the handshake".to_owned(), speaks.to_owned()),
-            Failed::Reset => ("the connection was reset in the handshake".to_owned(), speaks.to_owned()),
-            Failed::Silent => ("the server accepts the connection and does not answer".to_owned(), speaks.to_owned()),
+            Failed::Closed => (
+                "the server closed the connection in the handshake".to_owned(),
+                speaks.to_owned(),
+            ),
+            Failed::Reset => (
+                "the connection was reset in the handshake".to_owned(),
+                speaks.to_owned(),
+            ),
+            Failed::Silent => (
+                "the server accepts the connection and does not answer".to_owned(),
+                speaks.to_owned(),
+            ),
             Failed::Early => (
                 "the server sent data before it was asked".to_owned(),
                 format!("check that this port serves {protocol}"),
             ),
-            Failed::Tls(rustls::Error::InvalidCertificate(error)) => untrusted(error, &name, cas),
-            Failed::Tls(rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) | rustls::Error::PeerIncompatible(
-                PeerIncompatible::ServerDoesNotSupportTls12Or13 | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
-            )) => (
+            Failed::Tls(rustls::Error::InvalidCertificate(error)) => {
+                untrusted(error, &name, cas, host)
+            }
+            Failed::Tls(
+                rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
+                | rustls::Error::PeerIncompatible(
+                    PeerIncompatible::ServerDoesNotSupportTls12Or13
+                    | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+                ),
+            ) => (
                 format!("the server does not speak {offered}"),
                 if self.version.is_some() {
-                    "remove --tls, or name the other version"
+                    version
                 } else {
                     "enable TLS 1.2 or 1.3 on the server"
-                }.to_owned(),
+                }
+                .to_owned(),
             ),
-            Failed::Tls(rustls::Error::AlertReceived(AlertDescription::HandshakeFailure) | rustls::Error::PeerIncompatible(_)) => (
-                format!("the server accepts none of the cipher suites and key exchanges offered ({offered})"),
+            Failed::Tls(
+                rustls::Error::AlertReceived(AlertDescription::HandshakeFailure)
+                | rustls::Error::PeerIncompatible(_),
+            ) => (
+                format!(
+                    "the server accepts none of the cipher suites and key exchanges offered ({offered})"
+                ),
                 "enable ECDHE with AES-GCM or ChaCha20-Poly1305 on the server".to_owned(),
             ),
-            Failed::Tls(rustls::Error::AlertReceived(AlertDescription::UnrecognisedName)) => (
-                format!("the server knows no host {name}"),
-                "use a host of the server in the URL, and --resolve HOST:PORT:ADDRESS for its address".to_owned(),
-            ),
+            Failed::Tls(rustls::Error::AlertReceived(AlertDescription::UnrecognisedName)) => {
+                (format!("the server knows no host {name}"), host.to_owned())
+            }
             Failed::Tls(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => (
                 format!("the server does not speak {protocol} on this port (ALPN)"),
-                if self.http2 {
-                    "enable HTTP/2 on the server, or remove --http2 for HTTP/1.1".to_owned()
-                } else {
-                    "use a port that serves HTTP/1.1, or --http2".to_owned()
-                },
+                other.to_owned(),
             ),
             Failed::Tls(error) => (error.to_string(), speaks.to_owned()),
         };
@@ -257,7 +321,7 @@ impl Tls {
 }
 
 /// Why a certificate is not accepted, and what to do.
-fn untrusted(error: &CertificateError, name: &str, cas: &str) -> (String, String) {
+fn untrusted(error: &CertificateError, name: &str, cas: &str, host: &str) -> (String, String) {
     let skip = "accept any certificate with --insecure";
     match error {
         // Another CA may have the name of the right one.
@@ -267,9 +331,7 @@ fn untrusted(error: &CertificateError, name: &str, cas: &str) -> (String, String
         ),
         CertificateError::NotValidForName => (
             format!("its certificate is not for {name}"),
-            format!(
-                "use a host of the certificate in the URL, and --resolve HOST:PORT:ADDRESS for its address; or {skip}"
-            ),
+            format!("{host}; or {skip}"),
         ),
         CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => (
             format!(
@@ -282,9 +344,7 @@ fn untrusted(error: &CertificateError, name: &str, cas: &str) -> (String, String
                 "its certificate is for {}, not for {name}",
                 plain(presented).join(", ")
             ),
-            format!(
-                "use a host of the certificate in the URL, and --resolve HOST:PORT:ADDRESS for its address; or {skip}"
-            ),
+            format!("{host}; or {skip}"),
         ),
         CertificateError::ExpiredContext { time, not_after } => (
             format!("its certificate expired {} ago", span(*not_after, *time)),
@@ -383,7 +443,7 @@ impl ServerCertVerifier for AcceptAny {
 
 /// Why TLS failed; the source of an [`io::Error`].
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum Failed {
+pub(crate) enum Failed {
     #[error("{0}")]
     Tls(rustls::Error),
     #[error("the server answers without TLS")]
@@ -406,24 +466,24 @@ impl From<Failed> for io::Error {
 
 impl Failed {
     /// The failure of TLS that an error comes from; none where it comes from the connection below.
-    pub(super) fn behind(error: &io::Error) -> Option<&Self> {
+    pub(crate) fn behind(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 }
 
 /// What a handshake has agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
+pub(crate) struct Agreed {
     /// Version and cipher suite as IANA registers them.
-    pub(super) version: &'static str,
-    pub(super) suite: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) suite: &'static str,
     /// An earlier session was resumed.
-    pub(super) resumed: bool,
+    pub(crate) resumed: bool,
 }
 
 /// TLS on one open connection.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     tls: ClientConnection,
     /// The server has said that it sends nothing more.
     closed: bool,
@@ -434,7 +494,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(
+    pub(crate) fn new(
         (config, name): &(Arc<ClientConfig>, ServerName<'static>),
     ) -> io::Result<Self> {
         let mut tls = ClientConnection::new(config.clone(), name.clone()).map_err(Failed::Tls)?;
@@ -448,7 +508,7 @@ impl Session {
     }
 
     /// Goes on with the handshake; what was agreed, once it is complete, and how many bytes in `plain` came with its end already.
-    pub(super) fn handshake(
+    pub(crate) fn handshake(
         &mut self,
         socket: &Socket,
         wire: &mut [u8],
@@ -477,7 +537,7 @@ impl Session {
     }
 
     /// HTTP/2 was negotiated.
-    pub(super) fn is_http2(&self) -> bool {
+    pub(crate) fn is_http2(&self) -> bool {
         self.tls.alpn_protocol() == Some(HTTP2)
     }
 
@@ -500,7 +560,7 @@ impl Session {
 
     /// Reads and decrypts what has come. An end that the server has not announced is an error: the connection may have been cut.
     #[inline]
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         socket: &Socket,
         wire: &mut [u8],
@@ -554,7 +614,7 @@ impl Session {
 
     /// Encrypts as much of `bytes` as there is room for and hands it to the kernel, as far as it takes it; how much was encrypted.
     #[inline]
-    pub(super) fn write(&mut self, socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&mut self, socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
         let mut taken = 0;
         loop {
             taken += self.tls.writer().write(&bytes[taken..])?;
@@ -581,12 +641,12 @@ impl Session {
 
     /// The kernel has taken all that was encrypted.
     #[inline]
-    pub(super) fn is_flushed(&self) -> bool {
+    pub(crate) fn is_flushed(&self) -> bool {
         !self.tls.wants_write()
     }
 
     /// Says that nothing more will be sent.
-    pub(super) fn close(&mut self, socket: &Socket) {
+    pub(crate) fn close(&mut self, socket: &Socket) {
         if !self.tls.is_handshaking() {
             self.tls.send_close_notify();
             let _ = self.flush(socket);
