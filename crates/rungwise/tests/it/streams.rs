@@ -436,7 +436,7 @@ fn a_service_that_is_killed_under_load_is_counted_and_never_waited_for() {
 #[test]
 fn load_tcp_asks_our_own_server_and_its_documents_are_compared_and_shown_again() {
     let bench = Bench::new();
-    let server = Serving::of(&bench, "tcp", &["--listen", "127.0.0.1:0"]);
+    let server = Serving::spawn(&bench, "tcp", &["--listen", "127.0.0.1:0"]);
     let pid = server.child.id().to_string();
     let mut documents = Vec::new();
     for (name, how) in [("before.json", &[][..]), ("after.json", &["--depth", "4"])] {
