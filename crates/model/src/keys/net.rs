@@ -27,7 +27,7 @@ keys! { NET;
     NETFILTER_RULES = "netfilter.rules", Count, Host, "Rules in all chains of nf_tables";
     NETNS_OTHERS = "netns.others", Text, Host, "Other network namespaces with traffic, the busiest first: their owners, and packets received per second";
     NETNS_OTHER_LOSS = "netns.other_loss", Fraction, Host, "Largest share of the traffic of another network namespace that one of its counters of losses accounts for, where it grew by 1 per second or more";
-    NETNS_OTHER_LOSS_WHO = "netns.other_loss_who", Text, Host, "That namespace, its counter, and how fast it grew; empty if none did";
+    NETNS_OTHER_LOSS_WHO = "netns.other_loss_who", Text, Host, "Other network namespaces that lose packets, the worst first: their owners, the counter, and how fast it grew; empty if none did";
     NETNS_OTHER_PACKETS = "netns.other_packets", PerSecond, Host, "Packets received by the devices of all other network namespaces";
     NETNS_OTHER_PID = "netns.other_pid", Count, Host, "Lowest pid in the busiest other network namespace; 0 if it has no process";
     NETNS_OWN_PACKETS = "netns.own_packets", PerSecond, Host, "Packets received by the devices of this network namespace";

@@ -119,7 +119,8 @@ fn record_losses(
         return;
     };
     let mut counted = 0;
-    let mut worst: Option<(f64, String)> = None;
+    // The largest loss of each.
+    let mut losing: Vec<(f64, String)> = Vec::new();
     for (_, after) in others {
         let before = first.iter().find(|before| before.inode == after.inode);
         let Some(before) = before.filter(|before| !before.counters.is_empty()) else {
@@ -131,32 +132,32 @@ fn record_losses(
             let grown = now.get(name)?.checked_sub(*before.get(name)?)?;
             Some(grown as f64 / (ended - began).max(f64::MIN_POSITIVE))
         };
-        for loss in LOSSES {
-            let rate = grown(&(loss.group, loss.name)).unwrap_or(0.0);
-            if rate < LOSSES_FROM {
-                continue;
-            }
+        let losses = LOSSES.iter().filter_map(|loss| {
+            let rate = grown(&(loss.group, loss.name)).filter(|rate| *rate >= LOSSES_FROM)?;
             let whole: f64 = loss.of.counters().iter().filter_map(grown).sum();
             let share = if whole > 0.0 {
                 (rate / whole).min(1.0)
             } else {
                 1.0
             };
-            if worst.as_ref().is_none_or(|(most, _)| share > *most) {
-                let name = name(after);
-                let Loss {
-                    group,
-                    name: counter,
-                    meaning,
-                    ..
-                } = loss;
-                worst = Some((
-                    share,
-                    format!("{name}: {group}:{counter} ({meaning}) {rate:.1}/s"),
-                ));
-            }
-        }
+            Some((share, rate, loss))
+        });
+        let most = losses.max_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        losing.extend(most.map(|(share, rate, loss)| {
+            let Loss {
+                group,
+                name: counter,
+                meaning,
+                ..
+            } = loss;
+            let name = name(after);
+            (
+                share,
+                format!("{name}: {group}:{counter} ({meaning}) {rate:.1}/s"),
+            )
+        }));
     }
+    losing.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let host = Subject::host;
     let both = [&keys::NETNS_OTHER_LOSS, &keys::NETNS_OTHER_LOSS_WHO];
     if counted < others.len() {
@@ -167,18 +168,20 @@ fn record_losses(
         ))
         .remedy("run `rungwise check --pid PID` with a process of each");
         // What was read may be bad enough.
-        if worst.is_none() {
+        if losing.is_empty() {
             return evidence.absent(&both, &why, COUNTERS);
         }
     }
-    let line = match &worst {
-        Some((_, who)) => who.clone(),
-        None if counted == 0 => "no other network namespace with traffic".to_owned(),
-        None => format!(
+    let share = losing.first().map_or(0.0, |(share, _)| *share);
+    let who: Vec<String> = losing.into_iter().take(NAMED).map(|(_, who)| who).collect();
+    let who = who.join("; ");
+    let line = match counted {
+        _ if !who.is_empty() => who.clone(),
+        0 => "no other network namespace with traffic".to_owned(),
+        _ => format!(
             "counters of {counted} other network namespaces at both ends; none grew by {LOSSES_FROM}/s"
         ),
     };
-    let (share, who) = worst.unwrap_or_default();
     evidence.number(both[0], host(), share, Origin::new(COUNTERS, line.clone()));
     evidence.text(both[1], host(), who, Origin::new(COUNTERS, line));
 }
@@ -192,5 +195,63 @@ fn name(namespace: &NetworkNamespace) -> String {
         Some(pid) if container.is_empty() => format!("{name} (pid {pid})"),
         Some(pid) => format!("container {container} ({name}, pid {pid})"),
         None => name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Capture, Moment, Reply};
+
+    fn namespace(inode: u64, packets: u64, resent: u64) -> NetworkNamespace {
+        NetworkNamespace {
+            inode,
+            own: inode == 1,
+            pid: Some(inode as u32),
+            name: "nginx".to_owned(),
+            packets: Some(packets),
+            counters: format!(
+                "Tcp: InSegs OutSegs RetransSegs\nTcp: {packets} {packets} {resent}\n"
+            ),
+            ..NetworkNamespace::default()
+        }
+    }
+
+    #[test]
+    fn the_losses_of_another_namespace_are_a_share_of_its_traffic() {
+        let ends = [
+            vec![namespace(1, 0, 0), namespace(2, 0, 0), namespace(3, 0, 0)],
+            vec![
+                namespace(1, 100, 90),
+                namespace(2, 800, 400),
+                namespace(3, 800, 16),
+            ],
+        ];
+        let moments = (ends.into_iter().zip([0.0, 10.0])).map(|(namespaces, at_s)| Moment {
+            at_s,
+            answers: [(
+                "namespaces".to_owned(),
+                Reply::Answer(Answer::Namespaces(namespaces)),
+            )]
+            .into(),
+            ..Moment::default()
+        });
+        let capture = Capture {
+            moments: moments.collect(),
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(10.0);
+        derive(&Window::of(&capture), &mut evidence);
+        let share = evidence.host(&keys::NETNS_OTHER_LOSS).unwrap();
+        assert!((share.value - 0.2).abs() < 1e-9, "{}", share.value);
+        let who = evidence
+            .words(&keys::NETNS_OTHER_LOSS_WHO, &Subject::host())
+            .unwrap();
+        assert!(
+            who.value.starts_with("nginx (pid 2): Tcp:RetransSegs")
+                && who.value.contains("40.0/s; nginx (pid 3)"),
+            "{}",
+            who.value
+        );
     }
 }
