@@ -5,6 +5,7 @@
 //! frame pointers; those of users are followed here by unwind tables, from a copy that comes with the sample. Names are looked up after the window.
 //! Sources: `perf_event_open(2)`, kernel/events/core.c of Linux 6.18.
 
+mod blocked;
 mod elf;
 mod jit;
 mod memory;
@@ -34,7 +35,7 @@ use rungwise_stacks::{Stacks, Thread};
 
 use self::memory::{Memory, Place};
 use self::names::{Frame, Names};
-use self::off_cpu::OffCpu;
+use self::off_cpu::{Blocked, OffCpu};
 use self::records::{FIELDS, Record, Timed, WITH_STACK};
 use self::table::{Stack, Table, Task};
 use self::unwind::{End, Unwinder, User};
@@ -54,6 +55,9 @@ const MOST_ROOM: usize = 8 << 20;
 const ALL_ROOM: usize = 256 << 20;
 /// Children that are followed.
 const MOST_CHILDREN: usize = 1 << 16;
+
+/// Threads whose stacks are read because they are blocked when the window begins, within a second.
+const MOST_BLOCKED: usize = 1 << 12;
 
 const TRIED: &str = "sample the stacks of a process";
 
@@ -122,7 +126,9 @@ impl Profiler {
             let mut processes: Vec<u32> = view.wanted.iter().copied().collect();
             processes.sort_unstable();
             view.know_threads(&processes);
-            view.off_cpu = Some(OffCpu::start(&processes, &mut rings)?);
+            let mut off_cpu = OffCpu::start(&processes, &mut rings)?;
+            view.follow_blocked(off_cpu.blocked());
+            view.off_cpu = Some(off_cpu);
         }
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
@@ -339,6 +345,26 @@ impl View {
             // Of waits only the callers are missing.
             Record::Lost(samples) if self.off_cpu.is_none() => self.lost += samples,
             Record::Lost(_) => {}
+        }
+    }
+
+    /// Follows the stacks of threads that are blocked already.
+    fn follow_blocked<'b>(&mut self, threads: impl Iterator<Item = (u32, &'b mut Blocked)>) {
+        let mut memory: Option<(u32, File)> = None;
+        for (thread, blocked) in threads.take(MOST_BLOCKED) {
+            let process = blocked.process;
+            if memory.as_ref().is_none_or(|(of, _)| *of != process) {
+                let file = files::open(format!("/proc/{process}/mem").as_ref());
+                memory = file.ok().map(|file| (process, file));
+            }
+            let user = memory
+                .as_ref()
+                .and_then(|(_, memory)| blocked::user(process, thread, memory));
+            if let Some(user) = user {
+                let (chain, end) = self.followed(process, &[], Some(&user));
+                blocked.chain = chain;
+                blocked.end = if end == End::Lost { End::Unread } else { end };
+            }
         }
     }
 

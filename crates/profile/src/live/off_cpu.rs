@@ -89,8 +89,19 @@ pub(super) struct OffCpu {
     seen: u64,
     /// When the window was over.
     over: u64,
-    /// Kernel functions, leaf first, of threads that were blocked before.
-    before: BTreeMap<u32, Vec<String>>,
+    /// Threads that were blocked before.
+    before: BTreeMap<u32, Blocked>,
+}
+
+/// A thread that was blocked when the window began.
+#[derive(Debug)]
+pub(super) struct Blocked {
+    pub(super) process: u32,
+    /// Functions of the kernel, leaf first.
+    functions: Vec<String>,
+    /// Where its user stack is, marked as such, and how that ends.
+    pub(super) chain: Vec<u64>,
+    pub(super) end: End,
 }
 
 /// What was summed.
@@ -192,6 +203,13 @@ impl OffCpu {
         })
     }
 
+    /// Threads that are blocked already.
+    pub(super) fn blocked(&mut self) -> impl Iterator<Item = (u32, &mut Blocked)> {
+        self.before
+            .iter_mut()
+            .map(|(thread, blocked)| (*thread, blocked))
+    }
+
     /// The stack of a wait that begins.
     pub(super) fn see(&mut self, task: Task, time: u64, chain: Vec<u64>, end: End) {
         self.seen += 1;
@@ -200,7 +218,9 @@ impl OffCpu {
 
     /// Waits with stacks that have ended.
     pub(super) fn ended_waits(&self) -> Vec<([u64; 2], [u64; 4])> {
-        let ended = self.tables.ended.entries().unwrap_or_default();
+        let mut ended = self.tables.ended.entries().unwrap_or_default();
+        // By thread and time: a wait ends those before it.
+        ended.sort_unstable();
         for (key, _) in &ended {
             // It is there.
             let _ = self.tables.ended.remove(key);
@@ -262,9 +282,13 @@ impl OffCpu {
             summed.waits += waits;
             total = total.saturating_add(ns);
             if kernel == BEFORE {
-                let mut names = self.before.get(&task.thread).cloned().unwrap_or_default();
+                let before = self.before.get(&task.thread);
+                let mut names = before.map_or_else(Vec::new, |before| before.functions.clone());
                 names.push("[blocked since before the profile]".to_owned());
-                table.add_named(task, &names, ns);
+                let (chain, end) = before.map_or((&[][..], End::Whole), |before| {
+                    (before.chain.as_slice(), before.end)
+                });
+                table.add_named(task, &names, chain, end, ns, memory);
                 continue;
             }
             let part = |number: u64, stacks: &StackTraces| {
@@ -370,7 +394,7 @@ impl Tables {
     }
 
     /// Enters the threads that are blocked already, with the functions of the kernel in which they are.
-    fn blocked(&self, processes: &[u32]) -> io::Result<BTreeMap<u32, Vec<String>>> {
+    fn blocked(&self, processes: &[u32]) -> io::Result<BTreeMap<u32, Blocked>> {
         let mut before = BTreeMap::new();
         for process in processes {
             let folder = format!("/proc/{process}/task");
@@ -389,7 +413,13 @@ impl Tables {
                 if !matches!(state, Some('S' | 'D' | 'T' | 't' | 'I' | 'P')) {
                     continue;
                 }
-                before.insert(thread, kernel_functions(&text("stack")));
+                let blocked = Blocked {
+                    process: *process,
+                    functions: kernel_functions(&text("stack")),
+                    chain: Vec::new(),
+                    end: End::Whole,
+                };
+                before.insert(thread, blocked);
                 let value = [monotonic(), u64::from(*process), BEFORE, BEFORE, 0];
                 self.starts.add(&[u64::from(thread)], &value)?;
             }

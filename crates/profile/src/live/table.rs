@@ -54,6 +54,12 @@ impl Table {
     ) {
         self.added += 1;
         let mut stack = self.begin(task, end);
+        let fits = self.push(&mut stack, task, chain, memory);
+        self.put(stack, fits, weight);
+    }
+
+    /// Appends the places of a chain. Returns whether they found room.
+    fn push(&mut self, stack: &mut Vec<u32>, task: Task, chain: &[u64], memory: &Memory) -> bool {
         let mut is_kernel = false;
         let mut is_first = true;
         let mut fits = true;
@@ -80,13 +86,21 @@ impl Table {
                 None => fits = false,
             }
         }
-        self.put(stack, fits, weight);
+        fits
     }
 
-    /// Adds a stack of functions of the kernel that are known by name, leaf first.
-    pub(super) fn add_named(&mut self, task: Task, names: &[String], weight: u64) {
+    /// Adds a stack of functions of the kernel that are known by name, leaf first, on a chain.
+    pub(super) fn add_named(
+        &mut self,
+        task: Task,
+        names: &[String],
+        chain: &[u64],
+        end: End,
+        weight: u64,
+        memory: &Memory,
+    ) {
         self.added += 1;
-        let mut stack = self.begin(task, End::Whole);
+        let mut stack = self.begin(task, end);
         let mut fits = true;
         for name in names {
             let text = *self.text_numbers.entry(name.clone()).or_insert_with(|| {
@@ -98,6 +112,7 @@ impl Table {
                 None => fits = false,
             }
         }
+        fits &= self.push(&mut stack, task, chain, memory);
         self.put(stack, fits, weight);
     }
 
@@ -174,7 +189,13 @@ impl Table {
 }
 
 /// In the order of their numbers.
-const ENDS: [End; 4] = [End::Whole, End::ByPointers, End::Short, End::Lost];
+const ENDS: [End; 5] = [
+    End::Whole,
+    End::ByPointers,
+    End::Short,
+    End::Lost,
+    End::Unread,
+];
 
 /// A stack with its weight.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -19,6 +19,8 @@ pub(super) struct Sums {
     short: u64,
     /// Of those, ending in a function whose caller is not found, by that function.
     lost: BTreeMap<String, u64>,
+    /// Of those, ending early because the thread was blocked before the profile began.
+    unread: u64,
     /// Of those, ending in a Java method: what helps is said where the methods are asked for.
     java: u64,
 }
@@ -41,11 +43,13 @@ impl Sums {
         let is_whole = match end {
             End::Whole => true,
             End::ByPointers => is_beginning(&root.name) || is_in_c_library(&root.name),
-            End::Short | End::Lost => is_beginning(&root.name),
+            End::Short | End::Lost | End::Unread => is_beginning(&root.name),
         };
         if is_whole {
         } else if end == End::Short {
             self.short += weight;
+        } else if end == End::Unread {
+            self.unread += weight;
         } else if root.kind == FrameKind::Java {
             self.java += weight;
         } else {
@@ -64,17 +68,17 @@ impl Sums {
             return format!("stacks by {how}");
         }
         let part = |weight: u64| 100.0 * weight as f64 / self.user as f64;
-        let lost = self.lost.values().sum::<u64>() + self.java;
-        let mut text = format!(
+        let lost = self.lost.values().sum::<u64>() + self.java + self.unread;
+        let whole = format!(
             "stacks by {how}: {:.1} % whole",
             part(self.user - self.short - lost)
         );
-        for (weight, what) in [(self.short, "longer than the copy"), (lost, "lack callers")] {
-            if weight > 0 {
-                text += &format!(", {:.1} % {what}", part(weight));
-            }
-        }
-        text
+        let parts = [(self.short, "longer than the copy"), (lost, "lack callers")];
+        let parts = parts
+            .iter()
+            .filter(|(weight, _)| *weight > 0)
+            .map(|(weight, what)| format!(", {:.1} % {what}", part(*weight)));
+        std::iter::once(whole).chain(parts).collect()
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
@@ -103,6 +107,13 @@ impl Sums {
                  -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes): frame pointers go on where the copy ends",
                 100.0 * share(self.short),
                 unwind::COPIED >> 10
+            ));
+        }
+        if share(self.unread) >= WORTH {
+            notes.push(format!(
+                "{:.0} % of the time is of stacks that lack callers because their threads were blocked before the profile began: without their registers \
+                 frame pointers cannot be followed; use a longer --for, so that they run once",
+                100.0 * share(self.unread)
             ));
         }
         let lost = self.lost.values().sum();

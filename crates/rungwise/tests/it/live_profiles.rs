@@ -361,6 +361,9 @@ fn a_c_program_without_frame_pointers_has_its_callers() {
     // The last round, or the first, may be in one of both alone.
     let waits = ["wait_for", "rest"];
     assert_paths(&report, &waits, times.map(|time| time / all), 0.06);
+    // The other thread was blocked before.
+    let read = share_of_path(&report, "paths", &["main", "[blocked since before"]);
+    assert!(read > 0.95, "{read}: {:?}", report.profile.stacks.folded);
     assert!(whole(&report) > 0.95, "{:?}", report.profile.source);
 }
 

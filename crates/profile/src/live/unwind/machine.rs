@@ -1,16 +1,16 @@
 //! Registers of this machine as the kernel samples them and as unwind tables number them.
 //!
-//! Sources: arch/x86/include/uapi/asm/perf_regs.h and arch/arm64/include/uapi/asm/perf_regs.h of Linux 6.18; the System V ABI of AMD64, table
+//! Sources: `arch/x86/include/uapi/asm/perf_regs.h` and `arch/arm64/include/uapi/asm/perf_regs.h` of Linux 6.18; the System V ABI of AMD64, table
 //! 3.36; DWARF for the Arm 64-bit architecture, table 1. On other machines stacks are followed by frame pointers alone.
 
 /// Which registers are sampled, bits of `PERF_REG_*`; none on a machine whose tables are not read.
-pub(in crate::live) const SAMPLED: u64 = machine::SAMPLED;
+pub(in crate::live) const SAMPLED: u64 = native::SAMPLED;
 /// Registers that tables know, by their numbers in DWARF.
-pub(super) const COUNT: usize = machine::COUNT;
+pub(super) const COUNT: usize = native::COUNT;
 /// Stack pointer, frame pointer, place in code.
-pub(super) const SP: usize = machine::SP;
-pub(super) const FP: usize = machine::FP;
-pub(super) const PC: usize = machine::PC;
+pub(super) const SP: usize = native::SP;
+pub(super) const FP: usize = native::FP;
+pub(super) const PC: usize = native::PC;
 
 /// Values by number in DWARF; unknown ones are `None`.
 pub(in crate::live) type Registers = [Option<u64>; COUNT];
@@ -18,8 +18,8 @@ pub(in crate::live) type Registers = [Option<u64>; COUNT];
 /// From the sampled values, which are in the order of their bits.
 pub(in crate::live) fn registers(values: &[u64]) -> Option<Registers> {
     let mut registers = [None; COUNT];
-    let values = values.get(..machine::ORDER.len())?;
-    for (number, value) in machine::ORDER.iter().zip(values) {
+    let values = values.get(..native::ORDER.len())?;
+    for (number, value) in native::ORDER.iter().zip(values) {
         registers[*number] = Some(*value);
     }
     Some(registers)
@@ -27,11 +27,11 @@ pub(in crate::live) fn registers(values: &[u64]) -> Option<Registers> {
 
 /// A return address without the signature that the processor may keep in it.
 pub(super) fn plain(address: u64) -> u64 {
-    address & machine::ADDRESS
+    address & native::ADDRESS
 }
 
 #[cfg(target_arch = "x86_64")]
-mod machine {
+mod native {
     /// AX to IP, R8 to R15.
     pub(super) const SAMPLED: u64 = 0xff_01ff;
     pub(super) const ORDER: [usize; 17] =
@@ -44,7 +44,7 @@ mod machine {
 }
 
 #[cfg(target_arch = "aarch64")]
-mod machine {
+mod native {
     /// X0 to X30, SP, PC: numbered alike.
     pub(super) const SAMPLED: u64 = (1 << 33) - 1;
     pub(super) const ORDER: [usize; 33] = {
@@ -65,7 +65,7 @@ mod machine {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod machine {
+mod native {
     pub(super) const SAMPLED: u64 = 0;
     pub(super) const ORDER: [usize; 0] = [];
     pub(super) const COUNT: usize = 3;

@@ -44,6 +44,20 @@ pub(super) struct User {
     pub(super) is_cut: bool,
 }
 
+impl User {
+    /// Of a thread of which only the places in code and stack are known.
+    pub(super) fn blocked(at: u64, stack_pointer: u64, stack: Vec<u8>) -> Self {
+        let mut registers = [None; COUNT];
+        registers[PC] = Some(at);
+        registers[SP] = Some(stack_pointer);
+        Self {
+            registers,
+            is_cut: stack.len() == COPIED as usize,
+            stack: stack.into(),
+        }
+    }
+}
+
 /// How a stack ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum End {
@@ -55,6 +69,8 @@ pub(super) enum End {
     Short,
     /// A step led nowhere.
     Lost,
+    /// A step needs a register that was not to be had: the thread was blocked already.
+    Unread,
 }
 
 /// Unwinds stacks.
