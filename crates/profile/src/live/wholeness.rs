@@ -150,6 +150,7 @@ fn is_beginning(name: &str) -> bool {
     const PREFIXES: &[&str] = &[
         "__libc_start_main",
         "runtime.goexit",
+        "runtime.mcall",
         "runtime.mstart",
         "runtime.rt0_go",
     ];

@@ -1,18 +1,23 @@
 //! Unwind tables of ELF files: how the registers of a caller follow from those of the function that it called.
 //!
 //! `.eh_frame` is in nearly every program, since exceptions need it and compilers write it for C too; its index `.eh_frame_hdr` is searched where
-//! there is one. `.debug_frame` is read in its absence. `gimli` parses them. What a file says of itself is not believed: sections have a limit, and
+//! there is one. `.debug_frame` is read too, for what that does not cover. `gimli` parses them. What a file says of itself is not believed: sections have a limit, and
 //! whatever is damaged has no rules.
 //! Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, section 10.6.
 
 use std::fs::File;
+use std::io::Read as _;
 
+use flate2::read::ZlibDecoder;
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice,
     LittleEndian, RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
 };
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef};
+use object::{
+    CompressedData, CompressionFormat, Endianness, Object as _, ObjectSection as _,
+    ObjectSegment as _, ReadCache, ReadRef,
+};
 
 use super::super::elf::Limited;
 use super::machine::COUNT;
@@ -31,6 +36,13 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(in crate::live) struct Tables {
     /// Offset in the file, length, address of what is loaded.
     segments: Vec<(u64, u64, u64)>,
+    /// `.eh_frame` first. Programs of Go with parts in C have both, each for its parts.
+    sections: Vec<Section>,
+}
+
+/// A section with tables.
+#[derive(Debug, Default)]
+struct Section {
     bases: BaseAddresses,
     frames: Vec<u8>,
     is_debug: bool,
@@ -98,11 +110,8 @@ impl Tables {
             return None;
         }
         let bytes = |name: &str| {
-            let section = elf.section_by_name(name)?;
-            let is_read = section.size() <= LONGEST
-                && section.compressed_file_range().ok()?.format == object::CompressionFormat::None;
-            let bytes = is_read.then(|| section.data().ok()).flatten()?;
-            (!bytes.is_empty()).then(|| bytes.to_vec())
+            let bytes = plain(&elf.section_by_name(name)?.compressed_data().ok()?)?;
+            (!bytes.is_empty()).then_some(bytes)
         };
         let begin = |name| elf.section_by_name(name).map_or(0, |at| at.address());
         let segments = elf.segments().map(|segment| {
@@ -111,29 +120,39 @@ impl Tables {
         });
         let mut tables = Self {
             segments: segments.collect(),
-            bases: BaseAddresses::default()
-                .set_eh_frame_hdr(begin(".eh_frame_hdr"))
-                .set_eh_frame(begin(".eh_frame"))
-                .set_text(begin(".text"))
-                .set_got(begin(".got")),
-            ..Self::default()
+            sections: Vec::new(),
         };
-        if let Some(frames) = bytes(".eh_frame") {
-            tables.frames = frames;
-            tables.index = bytes(".eh_frame_hdr").map_or(Index::None, Index::Section);
-        } else {
-            tables.frames = bytes(".debug_frame")?;
-            tables.is_debug = true;
+        let bases = BaseAddresses::default()
+            .set_eh_frame_hdr(begin(".eh_frame_hdr"))
+            .set_eh_frame(begin(".eh_frame"))
+            .set_text(begin(".text"))
+            .set_got(begin(".got"));
+        for is_debug in [false, true] {
+            let name = if is_debug {
+                ".debug_frame"
+            } else {
+                ".eh_frame"
+            };
+            let Some(frames) = bytes(name) else {
+                continue;
+            };
+            let index = (!is_debug).then(|| bytes(".eh_frame_hdr")).flatten();
+            let mut section = Section {
+                bases: bases.clone(),
+                frames,
+                is_debug,
+                index: index.map_or(Index::None, Index::Section),
+            };
+            section.index();
+            tables.sections.push(section);
         }
-        tables.index();
-        Some(tables)
+        (!tables.sections.is_empty()).then_some(tables)
     }
 
     /// Tables in memory; the index may be missing.
     #[cfg(test)]
     pub(super) fn of_sections(frames: &[u8], address: u64, index: Option<(&[u8], u64)>) -> Self {
-        let mut tables = Self {
-            segments: vec![(0, u64::MAX, 0)],
+        let mut section = Section {
             bases: BaseAddresses::default()
                 .set_eh_frame(address)
                 .set_eh_frame_hdr(index.map_or(0, |(_, address)| address)),
@@ -141,12 +160,33 @@ impl Tables {
             is_debug: false,
             index: index.map_or(Index::None, |(bytes, _)| Index::Section(bytes.to_vec())),
         };
-        tables.index();
-        tables
+        section.index();
+        Self {
+            segments: vec![(0, u64::MAX, 0)],
+            sections: vec![section],
+        }
     }
 
     /// Bytes that it takes.
     pub(super) fn size(&self) -> usize {
+        self.sections.iter().map(Section::size).sum()
+    }
+
+    /// The rule at an offset of the file; nothing if no table covers it.
+    pub(super) fn rule(&self, offset: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
+        let (from, _, address) = self
+            .segments
+            .iter()
+            .find(|(from, length, _)| offset >= *from && offset - from < *length)?;
+        let address = (offset - from).checked_add(*address)?;
+        self.sections
+            .iter()
+            .find_map(|section| section.rule(address, context))
+    }
+}
+
+impl Section {
+    fn size(&self) -> usize {
         let index = match &self.index {
             Index::Section(bytes) => bytes.len(),
             Index::Made(functions) => size_of_val(functions.as_slice()),
@@ -186,13 +226,8 @@ impl Tables {
         section
     }
 
-    /// The rule at an offset of the file; nothing if no table covers it.
-    pub(super) fn rule(&self, offset: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
-        let (from, _, address) = self
-            .segments
-            .iter()
-            .find(|(from, length, _)| offset >= *from && offset - from < *length)?;
-        let address = (offset - from).checked_add(*address)?;
+    /// The rule at an address of the file.
+    fn rule(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
         let at = match &self.index {
             Index::Section(bytes) => {
                 let index = EhFrameHdr::new(bytes, LittleEndian);
@@ -212,6 +247,24 @@ impl Tables {
         } else {
             rule(&self.eh_frame(), &self.bases, at, address, context)
         }
+    }
+}
+
+/// The bytes of a section; Go compresses its own.
+fn plain(section: &CompressedData<'_>) -> Option<Vec<u8>> {
+    let length = section.uncompressed_size;
+    if length > LONGEST {
+        return None;
+    }
+    match section.format {
+        CompressionFormat::None => Some(section.data.to_vec()),
+        CompressionFormat::Zlib => {
+            let mut bytes = Vec::new();
+            let mut plain = ZlibDecoder::new(section.data).take(length);
+            plain.read_to_end(&mut bytes).ok()?;
+            (bytes.len() as u64 == length).then_some(bytes)
+        }
+        _ => None,
     }
 }
 
