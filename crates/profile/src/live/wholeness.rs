@@ -151,6 +151,7 @@ fn is_beginning(name: &str) -> bool {
         "__libc_start_main",
         "runtime.goexit",
         "runtime.mcall",
+        "runtime.clone",
         "runtime.mstart",
         "runtime.rt0_go",
     ];
