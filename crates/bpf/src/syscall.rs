@@ -47,6 +47,7 @@ enum Command {
     MapCreate = 0,
     MapLookup = 1,
     MapUpdate = 2,
+    MapDelete = 3,
     NextKey = 4,
     ProgramLoad = 5,
     ProgramRun = 10,
@@ -228,6 +229,19 @@ impl<const K: usize, const V: usize> Table<K, V> {
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
             added => added.map(drop),
         }
+    }
+
+    /// Removes an entry.
+    pub fn remove(&self, key: &[u64; K]) -> io::Result<()> {
+        let mut attr = MapElement {
+            map: self.0.as_raw_fd() as u32,
+            padding: 0,
+            key: address(key),
+            value: 0,
+            flags: 0,
+        };
+        // SAFETY: the key is as long as the map's, outlives the call, and is only read.
+        unsafe { bpf(Command::MapDelete, &mut attr) }.map(drop)
     }
 
     /// All entries. The table must be at rest: a program that removes entries meanwhile makes it begin again.

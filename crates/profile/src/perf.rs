@@ -113,8 +113,17 @@ pub(crate) struct Ring {
 impl Ring {
     /// Opens an event that samples `fields`, which may be TID, PERIOD, CALLCHAIN and RAW; TID and TIME where it has no samples but switches.
     pub(crate) fn open(builder: &mut Builder<'_>, fields: SampleFlag) -> io::Result<Self> {
+        Self::with_room(builder, fields, RING)
+    }
+
+    /// The same with a ring of so many bytes, a power of two.
+    pub(crate) fn with_room(
+        builder: &mut Builder<'_>,
+        fields: SampleFlag,
+        room: usize,
+    ) -> io::Result<Self> {
         Ok(Self {
-            sampler: builder.sample(fields).build()?.sampled(RING)?,
+            sampler: builder.sample(fields).build()?.sampled(room)?,
             fields,
             chain: Vec::new(),
         })

@@ -27,7 +27,7 @@ const DOCUMENT: usize = 64 << 20;
 
 /// Profile a running process, or show a recorded profile: hot frames, hottest paths, threads, flame graph.
 ///
-/// With --pid it samples that process and its children: stacks of the kernel, of native code by frame pointers, and of Java (JDK 17 and later).
+/// With --pid it samples that process and its children: stacks of the kernel, of native code with its callers, and of Java (JDK 17 and later).
 /// A file: folded stacks (`a;b;c 12`), the output of `perf script`, Flight Recorder files of the JDK and async-profiler, and documents of
 /// this verb; plain, gzip or zip. The type is recognised by the contents. The flame graph is in the HTML report: -o flame.html.
 /// Exit status: 0, or 4 if the file is no profile or lacks the event, or the process cannot be sampled or did not run.

@@ -42,7 +42,7 @@ pub(super) fn read(file: &File, offsets: &BTreeSet<u64>) -> Option<Read> {
 
 /// A file of which no part is read that is longer than any table: a sparse file can claim one of any length.
 #[derive(Clone, Copy)]
-struct Limited<'d>(&'d ReadCache<&'d File>);
+pub(super) struct Limited<'d>(pub(super) &'d ReadCache<&'d File>);
 
 /// Ten million symbols.
 const LONGEST_PART: u64 = 256 << 20;

@@ -131,14 +131,23 @@ impl Memory {
         self.processes.remove(&process);
     }
 
+    fn mapping(&self, process: u32, address: u64) -> Option<(u64, Mapping)> {
+        let (begin, mapping) = self
+            .processes
+            .get(&process)?
+            .range(..=address)
+            .next_back()?;
+        (address < mapping.end).then_some((*begin, *mapping))
+    }
+
+    /// Whether a process may execute what is at an address.
+    pub(super) fn is_code(&self, process: u32, address: u64) -> bool {
+        self.mapping(process, address).is_some()
+    }
+
     /// What is at an address of a process.
     pub(super) fn place(&self, process: u32, address: u64) -> Place {
-        let mapping = self
-            .processes
-            .get(&process)
-            .and_then(|mappings| mappings.range(..=address).next_back())
-            .filter(|(_, mapping)| address < mapping.end);
-        match mapping {
+        match self.mapping(process, address) {
             Some((
                 begin,
                 Mapping {
@@ -147,8 +156,8 @@ impl Memory {
                     ..
                 },
             )) => Place::File {
-                file: *file,
-                offset: (address - begin).saturating_add(*offset),
+                file,
+                offset: (address - begin).saturating_add(offset),
             },
             _ => Place::Memory { process, address },
         }

@@ -1,10 +1,11 @@
 //! Profiles of a running process: stacks of kernel and user code with names.
 //!
 //! Every CPU is interrupted at a fixed rate by its clock, and the stack is kept if it belongs to the process or to a child of it. An event per
-//! thread would cost two descriptors per thread and CPU, and would miss threads that start while the events are opened. Stacks are those
-//! that the kernel finds by frame pointers. Names are looked up after the window.
+//! thread would cost two descriptors per thread and CPU, and would miss threads that start while the events are opened. The kernel follows stacks by
+//! frame pointers; those of users are followed here by unwind tables, from a copy that comes with the sample. Names are looked up after the window.
 //! Sources: `perf_event_open(2)`, kernel/events/core.c of Linux 6.18.
 
+mod blocked;
 mod elf;
 mod jit;
 mod memory;
@@ -13,33 +14,50 @@ mod off_cpu;
 mod perf_map;
 mod records;
 mod table;
+mod unwind;
+mod waits;
+mod wholeness;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use perf_event::events::Software;
+use perf_event::{Builder, Clock};
 use rungwise_host::live::Live;
 use rungwise_host::{Host as _, files, process};
 use rungwise_model::profile::FrameKind;
 use rungwise_stacks::{Stacks, Thread};
 
 use self::memory::{Memory, Place};
-use self::names::{Frame, Names, UNKNOWN};
-use self::off_cpu::OffCpu;
-use self::records::{FIELDS, Record, Timed};
-use self::table::{Table, Task};
+use self::names::{Frame, Names};
+use self::off_cpu::{Blocked, OffCpu};
+use self::records::{FIELDS, Record, Timed, WITH_STACK};
+use self::table::{Stack, Table, Task};
+use self::unwind::{End, Unwinder, User};
+use self::wholeness::Sums;
 use crate::error::{Error, Result};
 use crate::perf::{self, Ring, Seen};
 use crate::tasks::Tasks;
 
-/// How often the rings are emptied: at 999 Hz and the deepest stacks of 127 frames they are half full by then.
-const EVERY: Duration = Duration::from_millis(100);
+/// How often the rings are emptied.
+const EVERY: Duration = Duration::from_millis(50);
+/// Time of samples for which a ring has room, ms: rungwise may have to wait for a CPU itself.
+const ROOM_MS: u64 = 500;
+/// Bytes of a ring: what anybody may lock for a CPU (`perf_event_mlock_kb`), and what is enough up to 500 Hz.
+const LEAST_ROOM: usize = 512 << 10;
+const MOST_ROOM: usize = 8 << 20;
+/// Bytes of all rings; a machine with more CPUs has smaller ones.
+const ALL_ROOM: usize = 256 << 20;
 /// Children that are followed.
 const MOST_CHILDREN: usize = 1 << 16;
+
+/// Threads whose stacks are read because they are blocked when the window begins, within a second.
+const MOST_BLOCKED: usize = 1 << 12;
 
 const TRIED: &str = "sample the stacks of a process";
 
@@ -60,10 +78,7 @@ pub enum What {
 pub struct Profiler {
     stop: Sender<()>,
     thread: JoinHandle<View>,
-    /// The root folder of the process as it sees it.
-    root: Option<File>,
     is_kernel_thread: bool,
-    off_cpu: Option<OffCpu>,
 }
 
 /// A profile with names.
@@ -73,6 +88,8 @@ pub struct Profiled {
     pub stacks: Stacks,
     /// Samples that were taken, or waits that were summed.
     pub samples: u64,
+    /// How user stacks were followed, and how many are whole.
+    pub followed: String,
     /// What was lost, cut or could not be named.
     pub notes: Vec<String>,
 }
@@ -88,8 +105,10 @@ impl Profiler {
             ring.enable().map_err(Error::system(TRIED))?;
         }
         let proc = Path::new("/proc").join(pid.to_string());
-        let root = files::open_folder(&proc.join("root")).ok();
-        let mut view = View::default();
+        let mut view = View {
+            root: files::open_folder(&proc.join("root")).ok(),
+            ..View::default()
+        };
         // What begins or is mapped from now on comes in records.
         let family = process::family(pid).map_err(Error::system(&format!(
             "find the children of process {pid}"
@@ -103,15 +122,14 @@ impl Profiler {
             is_kernel_thread |= member == pid && maps.is_empty() && files::exists(&proc);
             view.memory.read(member, &maps);
         }
-        let off_cpu = match what {
-            What::Cpu { .. } => None,
-            What::OffCpu => {
-                let mut processes: Vec<u32> = view.wanted.iter().copied().collect();
-                processes.sort_unstable();
-                view.know_threads(&processes);
-                Some(OffCpu::start(&processes)?)
-            }
-        };
+        if what == What::OffCpu {
+            let mut processes: Vec<u32> = view.wanted.iter().copied().collect();
+            processes.sort_unstable();
+            view.know_threads(&processes);
+            let mut off_cpu = OffCpu::start(&processes, &mut rings)?;
+            view.follow_blocked(off_cpu.blocked());
+            view.off_cpu = Some(off_cpu);
+        }
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("profiler".to_owned())
@@ -120,9 +138,7 @@ impl Profiler {
         Ok(Self {
             stop,
             thread,
-            root,
             is_kernel_thread,
-            off_cpu,
         })
     }
 
@@ -133,20 +149,20 @@ impl Profiler {
     pub fn stop(self) -> Result<Profiled> {
         // The thread ends also if it cannot hear.
         let _ = self.stop.send(());
-        let view = self
+        let mut view = self
             .thread
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let mut view = view;
-        let is_off_cpu = self.off_cpu.is_some();
+        let off_cpu = view.off_cpu.take();
+        let is_off_cpu = off_cpu.is_some();
         let mut summed = off_cpu::Summed::default();
-        if let Some(off_cpu) = self.off_cpu {
+        if let Some(off_cpu) = off_cpu {
             let ended = off_cpu.end(&mut view.table, &view.memory);
             summed = ended.map_err(Error::system(
                 "read the off-CPU time that the kernel has summed",
             ))?;
         }
-        let mut profiled = view.named(self.root.as_ref(), self.is_kernel_thread, is_off_cpu);
+        let mut profiled = view.named(self.is_kernel_thread, is_off_cpu);
         if summed.waits > 0 {
             profiled.samples = summed.waits;
         }
@@ -165,7 +181,11 @@ fn open(what: What) -> Result<Vec<Ring>> {
                 builder.sample_frequency(u64::from(hz));
                 builder
             }
-            What::OffCpu => perf::on_cpu(Software::DUMMY, cpu),
+            What::OffCpu => {
+                let mut builder = perf::on_cpu(Software::DUMMY, cpu);
+                builder.clockid(Clock::MONOTONIC);
+                builder
+            }
         };
         builder
             .exclude_callchain_user(false)
@@ -176,8 +196,34 @@ fn open(what: What) -> Result<Vec<Ring>> {
             .comm(true)
             .comm_exec(true)
             .task(true);
-        Ring::open(&mut builder, FIELDS)
+        match what {
+            What::Cpu { hz } => with_stacks(&mut builder, u64::from(hz), cpus.len()),
+            What::OffCpu => Ring::open(&mut builder, FIELDS),
+        }
     })
+}
+
+/// Opens a ring of samples with registers and stacks that has room for so many of them a second.
+fn with_stacks(builder: &mut Builder<'_>, rate: u64, cpus: usize) -> io::Result<Ring> {
+    if unwind::SAMPLED == 0 {
+        return Ring::open(builder, FIELDS);
+    }
+    builder
+        .sample_regs_user(unwind::SAMPLED)
+        .sample_stack_user(unwind::COPIED);
+    let samples = usize::try_from((rate * ROOM_MS).div_ceil(1000)).unwrap_or(usize::MAX);
+    let room = samples
+        .saturating_mul(records::LONGEST)
+        .min(ALL_ROOM / cpus.max(1))
+        .clamp(LEAST_ROOM, MOST_ROOM)
+        .next_power_of_two();
+    match Ring::with_room(builder, WITH_STACK, room) {
+        // Without the right to lock memory.
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+            Ring::with_room(builder, WITH_STACK, LEAST_ROOM)
+        }
+        opened => opened,
+    }
 }
 
 /// What has been seen.
@@ -187,6 +233,10 @@ struct View {
     memory: Memory,
     tasks: Tasks,
     table: Table,
+    unwinder: Unwinder,
+    /// The root folder of the process as it sees it, kept open: it may have ended.
+    root: Option<File>,
+    off_cpu: Option<OffCpu>,
     lost: u64,
 }
 
@@ -198,6 +248,9 @@ impl View {
         for ring in &mut rings {
             // Closing it ends it too; this only makes the end the same for all.
             let _ = ring.disable();
+        }
+        if let Some(off_cpu) = &mut self.off_cpu {
+            off_cpu.stop();
         }
         self.drain(&mut rings);
         self
@@ -217,29 +270,39 @@ impl View {
 
     fn drain(&mut self, rings: &mut [Ring]) {
         let mut records: Vec<Timed> = Vec::new();
+        // First: their stacks are in the rings already.
+        let ended = self.off_cpu.as_ref().map(OffCpu::ended_waits);
         for ring in rings {
             ring.drain_raw(|kind, misc, body| records.extend(records::parse(kind, misc, body)));
         }
         // Each CPU has a ring of its own, and processes move.
         records.sort_by_key(|record| record.time);
-        for Timed { record, .. } in records {
+        for record in records {
             self.see(record);
+        }
+        if let (Some(off_cpu), Some(ended)) = (&mut self.off_cpu, ended) {
+            off_cpu.take(ended);
         }
     }
 
-    fn see(&mut self, record: Record) {
+    fn see(&mut self, Timed { time, record }: Timed) {
         match record {
             Record::Sample {
                 process,
                 thread,
                 chain,
+                user,
                 ..
             } => {
                 if self.wanted.contains(&process) {
                     // Now, while the thread has a name.
                     self.tasks.name(process, thread);
                     let task = Task { process, thread };
-                    self.table.add(task, &chain, 1, &self.memory);
+                    let (chain, end) = self.followed(process, &chain, user.as_deref());
+                    match &mut self.off_cpu {
+                        Some(off_cpu) => off_cpu.see(task, time, chain, end),
+                        None => self.table.add(task, &chain, end, 1, &self.memory),
+                    }
                 }
             }
             Record::Mapped(mapped) => {
@@ -279,12 +342,53 @@ impl View {
                     self.memory.fork(process, parent);
                 }
             }
-            Record::Lost(samples) => self.lost += samples,
+            // Of waits only the callers are missing.
+            Record::Lost(samples) if self.off_cpu.is_none() => self.lost += samples,
+            Record::Lost(_) => {}
         }
     }
 
+    /// Follows the stacks of threads that are blocked already.
+    fn follow_blocked<'b>(&mut self, threads: impl Iterator<Item = (u32, &'b mut Blocked)>) {
+        let mut memory: Option<(u32, File)> = None;
+        for (thread, blocked) in threads.take(MOST_BLOCKED) {
+            let process = blocked.process;
+            if memory.as_ref().is_none_or(|(of, _)| *of != process) {
+                let file = files::open(format!("/proc/{process}/mem").as_ref());
+                memory = file.ok().map(|file| (process, file));
+            }
+            let user = memory
+                .as_ref()
+                .and_then(|(_, memory)| blocked::user(process, thread, memory));
+            if let Some(user) = user {
+                let (chain, end) = self.followed(process, &[], Some(&user));
+                blocked.chain = chain;
+                blocked.end = if end == End::Lost { End::Unread } else { end };
+            }
+        }
+    }
+
+    /// A chain of the kernel with the user's part by unwind tables, and how that ended.
+    fn followed(&mut self, process: u32, chain: &[u64], user: Option<&User>) -> (Vec<u64>, End) {
+        let Some(user) = user else {
+            return (chain.to_vec(), End::ByPointers);
+        };
+        let at = chain.iter().position(|entry| *entry == table::USER);
+        let (before, by_pointers) = chain.split_at(at.unwrap_or(chain.len()));
+        let (objects, root) = (&self.memory.objects, self.root.as_ref());
+        let read = |file: u32| names::tables(objects.get(file as usize)?, root);
+        let by_pointers = by_pointers.get(1..).unwrap_or_default();
+        let (frames, end) = self
+            .unwinder
+            .follow(process, user, &self.memory, by_pointers, &read);
+        let mut whole = before.to_vec();
+        whole.push(table::USER);
+        whole.extend(frames);
+        (whole, end)
+    }
+
     /// Looks up the names.
-    fn named(mut self, root: Option<&File>, is_kernel_thread: bool, is_off_cpu: bool) -> Profiled {
+    fn named(mut self, is_kernel_thread: bool, is_off_cpu: bool) -> Profiled {
         let mut notes = Vec::new();
         let places = self.table.places();
         let made: BTreeSet<u32> = places
@@ -295,7 +399,7 @@ impl View {
             })
             .collect();
         let (code, of_code) = jit::collect(made);
-        let names = Names::resolve(places, &self.memory, root, code, &mut notes);
+        let names = Names::resolve(places, &self.memory, self.root.as_ref(), code, &mut notes);
         let frames: Vec<Frame> = places
             .iter()
             .map(|place| names.frame(*place, &self.memory, &self.table))
@@ -314,8 +418,14 @@ impl View {
                 },
             );
         }
-        for (task, stack, weight) in self.table.stacks() {
-            let stack: Vec<&Frame> = stack
+        for Stack {
+            task,
+            places,
+            end,
+            weight,
+        } in self.table.stacks()
+        {
+            let stack: Vec<&Frame> = places
                 .iter()
                 .filter_map(|place| frames.get(*place as usize))
                 .collect();
@@ -324,7 +434,7 @@ impl View {
             } else {
                 &stack
             };
-            sums.add(stack, weight);
+            sums.add(stack, end, weight);
             let named = stack
                 .iter()
                 .rev()
@@ -354,10 +464,17 @@ impl View {
                 100.0 * self.table.left_out as f64 / (self.table.left_out + stacks.total()).max(1) as f64
             ));
         }
+        if self.unwinder.left_out > 0 {
+            notes.push(format!(
+                "callers in {} files were followed by frame pointers alone: their unwind tables found no room",
+                self.unwinder.left_out
+            ));
+        }
         notes.extend(sums.notes());
         Profiled {
             stacks,
             samples: self.table.added,
+            followed: sums.followed(),
             notes,
         }
     }
@@ -382,125 +499,11 @@ fn without_scheduler<'s, 'f>(stack: &'s [&'f Frame]) -> &'s [&'f Frame] {
     }
 }
 
-/// How complete the stacks are.
-#[derive(Debug, Default)]
-struct Sums {
-    all: u64,
-    /// Weight of stacks whose innermost function is unknown, by what stands for it.
-    unknown: BTreeMap<String, u64>,
-    /// Weight of stacks with user frames that do not reach back to where their thread began.
-    cut: u64,
-}
-
-/// Shares below this are not worth a note.
-const WORTH: f64 = 0.01;
-
-impl Sums {
-    /// `stack` is leaf first.
-    fn add(&mut self, stack: &[&Frame], weight: u64) {
-        self.all += weight;
-        if let Some(leaf) = stack.first().filter(|leaf| !leaf.is_known) {
-            *self.unknown.entry(leaf.name.clone()).or_default() += weight;
-        }
-        // What helps a JVM is said where its methods are asked for.
-        let root = stack
-            .last()
-            .filter(|root| !matches!(root.kind, FrameKind::Kernel | FrameKind::Java));
-        if root.is_some_and(|root| !is_beginning(&root.name)) {
-            self.cut += weight;
-        }
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let share = |weight: u64| weight as f64 / self.all.max(1) as f64;
-        let unknown = self.unknown.values().sum();
-        if share(unknown) >= WORTH {
-            let most = self.unknown.iter().max_by_key(|(_, weight)| **weight);
-            let most = most.map_or("", |(name, _)| name);
-            let remedy = if most == UNKNOWN {
-                "memory of no file: code that was compiled at run time, or an address that is none"
-            } else {
-                "install its debug symbols"
-            };
-            notes.push(format!(
-                "{:.0} % of the stacks end in a function without a name, most of them in {most}: {remedy}",
-                100.0 * share(unknown)
-            ));
-        }
-        if share(self.cut) >= WORTH {
-            notes.push(format!(
-                "{:.0} % of the stacks lack callers: they were followed by frame pointers and end before the beginning of their thread; build \
-                 with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)",
-                100.0 * share(self.cut)
-            ));
-        }
-        notes
-    }
-}
-
-/// Whether a thread begins in a function of this name. In the C library the function may have no name.
-fn is_beginning(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "_start",
-        "_dl_start",
-        "_dl_start_user",
-        "start_thread",
-        "clone",
-        "__clone",
-        "clone3",
-        "__clone3",
-        "thread_start",
-        "__libc_start_main",
-        "__libc_start_call_main",
-        "__libc_start_main_impl",
-        "main",
-    ];
-    const FILES: &[&str] = &[
-        "[libc.so",
-        "[libc-",
-        "[libpthread",
-        "[ld-",
-        "__libc_start_main",
-        "runtime.goexit",
-        "runtime.mstart",
-        "runtime.rt0_go",
-    ];
-    NAMES.contains(&name) || FILES.iter().any(|begin| name.starts_with(begin))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame(name: &str, is_known: bool) -> Frame {
-        Frame {
-            name: name.to_owned(),
-            kind: FrameKind::Native,
-            is_known,
-        }
-    }
-
-    #[test]
-    fn stacks_that_lack_callers_or_names_are_said() {
-        let mut sums = Sums::default();
-        let (main, lib, add) = (
-            frame("main", true),
-            frame("[libx.so]", false),
-            frame("add", true),
-        );
-        sums.add(&[&add, &main], 70);
-        sums.add(&[&lib, &main], 20);
-        sums.add(&[&add], 10);
-        let notes = sums.notes().join("\n");
-        assert!(
-            notes.contains(
-                "20 % of the stacks end in a function without a name, most of them in [libx.so]"
-            ),
-            "{notes}"
-        );
-        assert!(notes.contains("10 % of the stacks lack callers"), "{notes}");
-    }
+    use super::wholeness::tests::frame;
 
     #[test]
     fn a_wait_ends_in_the_function_that_waits_and_not_in_the_scheduler() {
@@ -521,35 +524,39 @@ mod tests {
     fn a_child_has_the_code_of_its_parent_until_it_executes() {
         let mut view = View::default();
         view.wanted.insert(7);
+        let timed = |record| Timed { time: 0, record };
         let mapped = |process, path: &str| {
-            Record::Mapped(records::Mapped {
+            timed(Record::Mapped(records::Mapped {
                 process,
                 begin: 0x1000,
                 end: 0x2000,
                 path: path.to_owned(),
                 ..Default::default()
+            }))
+        };
+        let sample = |process| {
+            timed(Record::Sample {
+                process,
+                thread: process,
+                mode: crate::fold::Mode::User,
+                chain: [0x1010].into(),
+                user: None,
             })
         };
-        let sample = |process| Record::Sample {
-            process,
-            thread: process,
-            mode: crate::fold::Mode::User,
-            chain: [0x1010].into(),
-        };
         view.see(mapped(7, "/a"));
-        view.see(Record::Born {
+        view.see(timed(Record::Born {
             process: 8,
             thread: 8,
             parent: 7,
             parent_thread: 7,
-        });
+        }));
         view.see(sample(8));
-        view.see(Record::Named {
+        view.see(timed(Record::Named {
             process: 8,
             thread: 8,
             name: (*b"b").into(),
             executes: true,
-        });
+        }));
         view.see(mapped(8, "/b"));
         view.see(sample(8));
         view.see(sample(9));

@@ -11,6 +11,7 @@ use super::elf;
 use super::jit::Code;
 use super::memory::{Memory, Object, Place, VDSO};
 use super::table::Table;
+use super::unwind::Tables;
 use crate::symbols;
 
 /// A frame with its name.
@@ -151,6 +152,14 @@ fn of_object(object: &Object, root: Option<&File>, offsets: &BTreeSet<u64>) -> O
         read.names.extend(apart.into_iter().flatten());
     }
     Some(read.names)
+}
+
+/// The unwind tables of a file.
+pub(super) fn tables(object: &Object, root: Option<&File>) -> Option<Tables> {
+    if object.path == VDSO {
+        return Tables::of(&*vdso()?);
+    }
+    Tables::of_file(&open(object, root)?)
 }
 
 /// Where packages put the symbols of a file.

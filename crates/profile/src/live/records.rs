@@ -5,12 +5,21 @@
 
 use perf_event::SampleFlag;
 
+use super::unwind::{self, User};
 use crate::fold::Mode;
 
 /// What is recorded with each sample.
 pub(super) const FIELDS: SampleFlag = SampleFlag::TID
     .union(SampleFlag::TIME)
     .union(SampleFlag::CALLCHAIN);
+/// The same, with registers and a copy of the stack.
+pub(super) const WITH_STACK: SampleFlag = FIELDS
+    .union(SampleFlag::REGS_USER)
+    .union(SampleFlag::STACK_USER);
+/// Bytes of a sample: a full stack and registers, and the deepest call chain of the kernel's default (`perf_event_max_stack`).
+pub(super) const LONGEST: usize = unwind::COPIED as usize + 2048;
+/// `PERF_SAMPLE_REGS_ABI_64`; stacks of 32-bit programs are not unwound.
+const ABI_64: u64 = 2;
 
 /// `PERF_RECORD_*`.
 const LOST: u32 = 2;
@@ -42,6 +51,8 @@ pub(super) enum Record {
         mode: Mode,
         /// Marks and addresses, leaf first.
         chain: Box<[u64]>,
+        /// Registers and stack, where they were recorded.
+        user: Option<Box<User>>,
     },
     /// A process mapped code.
     Mapped(Mapped),
@@ -137,6 +148,7 @@ fn sample(misc: u16, body: &[u8]) -> Option<Timed> {
     let length = usize::try_from(rest.double()?).ok()?;
     // As many as there are, whatever it claims.
     let entries = rest.0.as_chunks::<8>().0.get(..length)?;
+    rest.0 = &rest.0[8 * length..];
     Some(Timed {
         time,
         record: Record::Sample {
@@ -147,7 +159,29 @@ fn sample(misc: u16, body: &[u8]) -> Option<Timed> {
                 .iter()
                 .map(|bytes| u64::from_ne_bytes(*bytes))
                 .collect(),
+            user: user(&mut rest).map(Box::new),
         },
+    })
+}
+
+/// Registers and stack. Threads of the kernel have none.
+fn user(rest: &mut Rest<'_>) -> Option<User> {
+    let abi = rest.double()?;
+    let mut values = Vec::new();
+    if abi != 0 {
+        for _ in 0..unwind::SAMPLED.count_ones() {
+            values.push(rest.double()?);
+        }
+    }
+    let room = usize::try_from(rest.double()?).ok()?;
+    let copy = rest.0.get(..room)?;
+    rest.0 = &rest.0[room..];
+    let length = usize::try_from(rest.double()?).ok()?;
+    (abi == ABI_64).then_some(())?;
+    Some(User {
+        registers: unwind::registers(&values)?,
+        stack: copy.get(..length)?.into(),
+        is_cut: length == room,
     })
 }
 
@@ -211,6 +245,32 @@ mod tests {
         );
         body[16] = 3;
         assert_eq!(parse(SAMPLE, 2, &body), None);
+    }
+
+    #[test]
+    fn a_sample_has_the_registers_and_as_much_of_the_stack_as_was_copied() {
+        let mut body = words(&[7, 8, 5, 0, 1, 0, 11, 0]);
+        body.extend(ABI_64.to_ne_bytes());
+        for value in 0..u64::from(unwind::SAMPLED.count_ones()) {
+            body.extend(value.to_ne_bytes());
+        }
+        let registers = body.len();
+        body.extend(words(&[16, 0, 1, 2, 3, 4, 8, 0]));
+        let user = |body: &[u8]| match parse(SAMPLE, 2, body).unwrap().record {
+            Record::Sample { user, .. } => user,
+            other => panic!("{other:?}"),
+        };
+        let found = user(&body).unwrap();
+        assert_eq!((&*found.stack, found.is_cut), (&words(&[1, 2])[..], false));
+        let end = body.len() - 8;
+        body[end] = 16;
+        assert!(user(&body).unwrap().is_cut);
+        // More than there is, and a thread of the kernel.
+        body[end] = 17;
+        assert_eq!(user(&body), None);
+        body.truncate(registers);
+        assert_eq!(user(&body), None);
+        assert_eq!(user(&words(&[7, 8, 5, 0, 0, 0, 0, 0, 0, 0])), None);
     }
 
     proptest! {

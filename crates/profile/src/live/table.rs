@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::memory::{Memory, Place};
+use super::unwind::End;
 
 /// Different stacks kept; the weight of further ones is counted. 64 CPUs at 99 Hz take at least 10 s to fill it.
 const MOST_STACKS: usize = 1 << 16;
@@ -27,7 +28,7 @@ pub(super) struct Task {
 pub(super) struct Table {
     places: Vec<Place>,
     numbers: HashMap<Place, u32>,
-    /// Number of the thread, then places from the leaf to the root.
+    /// Number of the thread, how the stack ended, then places from the leaf to the root.
     weights: HashMap<Box<[u32]>, u64>,
     tasks: Vec<Task>,
     task_numbers: HashMap<Task, u32>,
@@ -43,11 +44,22 @@ pub(super) struct Table {
 
 impl Table {
     /// Adds a stack of a thread, as the kernel gives it: leaf first, parts of kernel and user marked.
-    pub(super) fn add(&mut self, task: Task, chain: &[u64], weight: u64, memory: &Memory) {
+    pub(super) fn add(
+        &mut self,
+        task: Task,
+        chain: &[u64],
+        end: End,
+        weight: u64,
+        memory: &Memory,
+    ) {
         self.added += 1;
-        let mut stack = std::mem::take(&mut self.scratch);
-        stack.clear();
-        stack.push(self.task(task));
+        let mut stack = self.begin(task, end);
+        let fits = self.push(&mut stack, task, chain, memory);
+        self.put(stack, fits, weight);
+    }
+
+    /// Appends the places of a chain. Returns whether they found room.
+    fn push(&mut self, stack: &mut Vec<u32>, task: Task, chain: &[u64], memory: &Memory) -> bool {
         let mut is_kernel = false;
         let mut is_first = true;
         let mut fits = true;
@@ -74,15 +86,21 @@ impl Table {
                 None => fits = false,
             }
         }
-        self.put(stack, fits, weight);
+        fits
     }
 
-    /// Adds a stack of functions of the kernel that are known by name, leaf first.
-    pub(super) fn add_named(&mut self, task: Task, names: &[String], weight: u64) {
+    /// Adds a stack of functions of the kernel that are known by name, leaf first, on a chain.
+    pub(super) fn add_named(
+        &mut self,
+        task: Task,
+        names: &[String],
+        chain: &[u64],
+        end: End,
+        weight: u64,
+        memory: &Memory,
+    ) {
         self.added += 1;
-        let mut stack = std::mem::take(&mut self.scratch);
-        stack.clear();
-        stack.push(self.task(task));
+        let mut stack = self.begin(task, end);
         let mut fits = true;
         for name in names {
             let text = *self.text_numbers.entry(name.clone()).or_insert_with(|| {
@@ -94,7 +112,15 @@ impl Table {
                 None => fits = false,
             }
         }
+        fits &= self.push(&mut stack, task, chain, memory);
         self.put(stack, fits, weight);
+    }
+
+    fn begin(&mut self, task: Task, end: End) -> Vec<u32> {
+        let mut stack = std::mem::take(&mut self.scratch);
+        stack.clear();
+        stack.extend([self.task(task), end as u32]);
+        stack
     }
 
     fn put(&mut self, stack: Vec<u32>, fits: bool, weight: u64) {
@@ -143,16 +169,42 @@ impl Table {
         &self.tasks
     }
 
-    /// Stacks in a fixed order: thread, numbers of places from the leaf to the root, weight.
-    pub(super) fn stacks(&self) -> Vec<(Task, &[u32], u64)> {
+    /// Stacks in a fixed order.
+    pub(super) fn stacks(&self) -> Vec<Stack<'_>> {
         let stacks = self.weights.iter().filter_map(|(stack, weight)| {
-            let (task, places) = stack.split_first()?;
-            Some((*self.tasks.get(*task as usize)?, places, *weight))
+            let [task, end, places @ ..] = &**stack else {
+                return None;
+            };
+            Some(Stack {
+                task: *self.tasks.get(*task as usize)?,
+                places,
+                end: *ENDS.get(*end as usize)?,
+                weight: *weight,
+            })
         });
         let mut stacks: Vec<_> = stacks.collect();
         stacks.sort_unstable();
         stacks
     }
+}
+
+/// In the order of their numbers.
+const ENDS: [End; 5] = [
+    End::Whole,
+    End::ByPointers,
+    End::Short,
+    End::Lost,
+    End::Unread,
+];
+
+/// A stack with its weight.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stack<'a> {
+    pub(super) task: Task,
+    /// Numbers of places from the leaf to the root.
+    pub(super) places: &'a [u32],
+    pub(super) end: End,
+    pub(super) weight: u64,
 }
 
 #[cfg(test)]
@@ -169,13 +221,16 @@ mod tests {
         let mut table = Table::default();
         let memory = Memory::default();
         let chain = [KERNEL, 0x900, 0x800, USER, 0x700, 0x600];
-        table.add(TASK, &chain, 2, &memory);
-        table.add(TASK, &chain, 3, &memory);
-        let [(task, places, weight)] = table.stacks()[..] else {
+        table.add(TASK, &chain, End::Lost, 2, &memory);
+        table.add(TASK, &chain, End::Lost, 3, &memory);
+        let stacks = table.stacks();
+        let [stack] = &stacks[..] else {
             panic!("{table:?}");
         };
-        assert_eq!((task, weight, table.added), (TASK, 5, 2));
-        let places: Vec<Place> = places
+        assert_eq!((stack.task, stack.end, stack.weight), (TASK, End::Lost, 5));
+        assert_eq!(table.added, 2);
+        let places: Vec<Place> = stack
+            .places
             .iter()
             .map(|at| table.places()[*at as usize])
             .collect();
@@ -196,7 +251,7 @@ mod tests {
     fn stacks_beyond_the_limit_are_counted() {
         let mut table = Table::default();
         for stack in 0..MOST_STACKS as u64 + 5 {
-            table.add(TASK, &[USER, stack], 1, &Memory::default());
+            table.add(TASK, &[USER, stack], End::Whole, 1, &Memory::default());
         }
         assert_eq!((table.stacks().len(), table.left_out), (MOST_STACKS, 5));
     }

@@ -93,6 +93,12 @@ fn verdict(report: &ProfileReport) -> Verdict {
     }
 }
 
+/// The name of the event, without how its stacks were followed.
+fn event(profile: &Profile) -> String {
+    let source = profile.source.as_deref().unwrap_or_default();
+    source.split(';').next().unwrap_or_default().to_owned()
+}
+
 fn tiles(profile: &Profile) -> Vec<Tile> {
     let tile = |label: &str, value: String, detail: String| Tile {
         label: label.to_owned(),
@@ -107,11 +113,7 @@ fn tiles(profile: &Profile) -> Vec<Tile> {
         quantity(profile.event, profile.unit).to_owned(),
     )];
     if let Some(samples) = profile.samples.filter(|_| profile.unit != Unit::Samples) {
-        tiles.push(tile(
-            "Events",
-            numbers::count(samples),
-            profile.source.clone().unwrap_or_default(),
-        ));
+        tiles.push(tile("Events", numbers::count(samples), event(profile)));
     }
     let threads: u64 = profile.threads.iter().map(|thread| thread.threads).sum();
     let stacks = numbers::count(profile.stacks.distinct);

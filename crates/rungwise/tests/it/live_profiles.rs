@@ -62,11 +62,15 @@ fn sources() -> PathBuf {
 
 /// Compiles the C program with frame pointers.
 fn native(bench: &Bench) -> PathBuf {
-    let made = bench.path("split");
+    compiled(bench, "split", &["-O1", "-fno-omit-frame-pointer"])
+}
+
+fn compiled(bench: &Bench, name: &str, options: &[&str]) -> PathBuf {
+    let made = bench.path(name);
     let compiled = Command::new("cc")
-        .args(["-O1", "-g0", "-fno-omit-frame-pointer"])
-        .args(["-pthread", "-o"])
-        .args([&made, &sources().join("split.c")])
+        .args(options)
+        .args(["-g0", "-pthread", "-o"])
+        .args([&made, &sources().join(format!("{name}.c"))])
         .output()
         .expect("cc is in PATH: Rust links with it");
     let said = String::from_utf8_lossy(&compiled.stderr);
@@ -274,6 +278,138 @@ fn off_cpu_time_is_that_of_the_waits_by_thread() {
         ])
         .expect(2)
         .says(&["remove --hz"]);
+}
+
+/// The share of the weight of a profile whose stacks have all of these in this order.
+fn share_of_path(report: &ProfileReport, thread: &str, path: &[&str]) -> f64 {
+    let (mut found, mut all) = (0, 0);
+    for line in &report.profile.stacks.folded {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        let weight: u64 = weight.parse().unwrap();
+        if !stack.starts_with(&format!("[{thread}")) {
+            continue;
+        }
+        all += weight;
+        let mut frames = stack.split(';');
+        let is_path = path
+            .iter()
+            .all(|part| frames.any(|frame| frame.starts_with(part)));
+        found += if is_path { weight } else { 0 };
+    }
+    found as f64 / all.max(1) as f64
+}
+
+/// Without frame pointers. The paths call the same functions, so only callers tell them apart.
+fn assert_paths(report: &ProfileReport, leaf: &[&str], shares: [f64; 3], error: f64) {
+    let paths = ["path_seventy", "path_twenty", "path_ten"];
+    for (path, expected) in paths.into_iter().zip(shares) {
+        let inner = format!("inner_{path}");
+        let whole = [&["work", path, &inner], leaf].concat();
+        let found = share_of_path(report, "worker-7", &whole);
+        assert!(
+            (found - expected).abs() < error,
+            "{path}: {found}, not {expected} ± {error}: {:?} {:?}",
+            report.profile.source,
+            report.profile.stacks.folded
+        );
+    }
+}
+
+/// The part of the stacks that are whole, as the document says.
+fn whole(report: &ProfileReport) -> f64 {
+    let source = report.profile.source.as_deref().unwrap();
+    let (_, rest) = source
+        .split_once("; stacks by unwind tables and frame pointers: ")
+        .unwrap_or_else(|| panic!("{source}"));
+    let (share, _) = rest.split_once(" % whole").unwrap();
+    share.parse::<f64>().unwrap() / 100.0
+}
+
+const WITHOUT_FRAMES: &[&str] = &["-O2", "-fomit-frame-pointer"];
+
+#[test]
+fn a_c_program_without_frame_pointers_has_its_callers() {
+    if !cfg!(target_arch = "x86_64") {
+        skipped("unwind tables were tested on x86-64 only");
+        return;
+    }
+    let bench = Bench::new();
+    let made = compiled(&bench, "paths", WITHOUT_FRAMES);
+    let paths = Planted::start(Command::new(&made).arg("cpu"));
+    let words = ["--pid", &paths.pid(), "--for", "4s", "--hz", "499"];
+    let report = document(&bench, &words);
+    let samples = report.profile.total as f64;
+    assert!(samples > 50.0, "only {samples} samples");
+    let error = 4.0 * f64::sqrt(0.21 / samples);
+    assert_paths(&report, &["run", "burn"], [0.7, 0.2, 0.1], error);
+    assert!(whole(&report) > 0.99, "{:?}", report.profile.source);
+    let notes = report.profile.notes.join("\n");
+    assert!(!notes.contains("lack callers"), "{notes}");
+    drop(paths);
+
+    let paths = Planted::start(Command::new(&made).arg("wait"));
+    let row = |line: String| -> Vec<f64> {
+        let numbers = line.split(' ').map(|number| number.parse().unwrap());
+        numbers.collect()
+    };
+    let first = row(paths.lines.iter().find(|line| line != "ready").unwrap());
+    let words = ["--pid", &paths.pid(), "--for", "3s", "--event", "off-cpu"];
+    let report = document(&bench, &words);
+    let last = row(paths.lines.try_iter().last().unwrap());
+    let times = [0, 1, 2].map(|path| last[path] - first[path]);
+    let all: f64 = times.iter().sum();
+    // The last round, or the first, may be in one of both alone.
+    let waits = ["wait_for", "rest"];
+    assert_paths(&report, &waits, times.map(|time| time / all), 0.06);
+    // The other thread was blocked before.
+    let read = share_of_path(&report, "paths", &["main", "[blocked since before"]);
+    assert!(read > 0.95, "{read}: {:?}", report.profile.stacks.folded);
+    assert!(whole(&report) > 0.95, "{:?}", report.profile.source);
+}
+
+#[test]
+fn stacks_longer_than_the_copy_are_counted_and_frame_pointers_make_them_whole() {
+    if !cfg!(target_arch = "x86_64") {
+        skipped("unwind tables were tested on x86-64 only");
+        return;
+    }
+    let bench = Bench::new();
+    let made = compiled(&bench, "paths", WITHOUT_FRAMES);
+    let deep = Planted::start(Command::new(&made).arg("deep"));
+    let words = ["--pid", &deep.pid(), "--for", "1s"];
+    let report = document(&bench, &words);
+    let notes = report.profile.notes.join("\n");
+    assert!(
+        notes.contains("longer than the 32 KiB that are copied")
+            && notes.contains("-fno-omit-frame-pointer"),
+        "{notes}"
+    );
+    assert!(whole(&report) < 0.05, "{:?}", report.profile.source);
+    assert!(share(&report, "deep") > 0.95, "{:?}", report.profile.hot);
+}
+
+#[test]
+fn python_of_the_distribution_has_its_callers() {
+    let python = Path::new("/usr/bin/python3");
+    if !cfg!(target_arch = "x86_64") || !python.exists() {
+        skipped("no /usr/bin/python3, or another machine than x86-64");
+        return;
+    }
+    let bench = Bench::new();
+    let script = "import time\n\
+                  def work(n):\n    return sum(i * i for i in range(n))\n\
+                  print('ready', flush=True)\n\
+                  while True:\n    work(20000)\n    time.sleep(0.0005)\n";
+    let python = Planted::start(Command::new(python).args(["-c", script]));
+    let pid = python.pid();
+    for event in [["--hz", "499"], ["--event", "off-cpu"]] {
+        let words = ["--pid", &pid, "--for", "2s", event[0], event[1]];
+        let report = document(&bench, &words);
+        // Symbols of the interpreter are in its own table, or nowhere: then the root is the file.
+        let named = share(&report, "Py_RunMain").max(share(&report, "Py_BytesMain"));
+        assert!(named > 0.95, "{named}: {:?}", report.profile.hot);
+        assert!(whole(&report) > 0.95, "{:?}", report.profile.source);
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ pub(super) fn record(
     let loaded = Loaded {
         format: "live",
         event: wanted.event(),
-        source: Some(source),
+        source: Some(format!("{source}; {}", profiled.followed)),
         unit,
         samples: Some(profiled.samples),
         notes,
