@@ -27,6 +27,7 @@ const fn gauge(
         moot: None,
         only: None,
         decides: None,
+        all: false,
     }
 }
 
@@ -223,7 +224,10 @@ pub(crate) static ROWS: &[Row] = &[
         id: "descriptors",
         title: "File descriptors",
         utilisation: &[
-            full(&keys::PROCESS_DESCRIPTORS, 0.98, &["descriptors-full"]),
+            Gauge {
+                all: true,
+                ..full(&keys::PROCESS_DESCRIPTORS, 0.98, &["descriptors-full"])
+            },
             full(&keys::FILES_OPEN, 0.95, &["descriptors-full"]),
         ],
         saturation: &[],
