@@ -133,6 +133,7 @@ pub const FAULTS: &[Fault] = &[
     path::SHAPED_UDP,
     path::SHORT_QUEUE,
     path::BLACK_HOLE,
+    path::CLOSED_BLACK_HOLE,
     path::GONE_PEERS,
     path::FULL_NEIGHBOURS,
     path::SILENT_NEIGHBOURS,

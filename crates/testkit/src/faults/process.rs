@@ -35,7 +35,7 @@ const fn first(rule: &'static str, about: &'static str) -> Says {
     }
 }
 
-fn start(namespace: &Namespace, argv: &[&str]) -> Result<Service> {
+pub(super) fn start(namespace: &Namespace, argv: &[&str]) -> Result<Service> {
     Ok(Service::start(&Launch {
         argv: argv.iter().map(ToString::to_string).collect(),
         namespace: Some(namespace),
