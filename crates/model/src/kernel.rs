@@ -576,6 +576,9 @@ pub struct Events {
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
 }
+    /// Calls of connect(2) of processes of which some failed; absent from captures that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connects: Option<BTreeMap<u32, Connects>>,
 
 /// Runs of threads of at least 5 ms. A run begins when a thread comes to a CPU and ends when it waits; being preempted does not end it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -583,6 +586,15 @@ pub struct LongRuns {
     /// Seconds they were watched for.
     pub seconds: f64,
     /// By thread.
+/// Calls of connect(2) of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connects {
+    /// All of them.
+    pub calls: u64,
+    /// Those that failed at once, by the kernel's name of the error: `ECONNREFUSED`.
+    pub failed: BTreeMap<String, u64>,
+}
+
     pub threads: Vec<LongRun>,
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod affinity_narrow;
 pub(crate) mod clients_unread;
+pub(crate) mod connect_failed;
 pub(crate) mod connect_unanswered;
 pub(crate) mod database_lock;
 pub(crate) mod descriptors_full;
@@ -27,16 +28,16 @@ use rungwise_model::keys;
 /// What tells a service from another process, and its name.
 pub(crate) const SERVICE: &[&Key] = &[
     &keys::DEPENDENCY_CLIENTS,
-    &keys::PROCESS_UNREAD,
     &keys::PROCESS_PARENT,
+    &keys::PROCESS_UNREAD,
     &keys::SCHED_PROCESS_NAME,
     &keys::SCHED_THREAD_CPU,
     &keys::TCP_ACCEPT_BACKLOG,
     &keys::TCP_PROCESS,
     &keys::UDP_PROCESS,
-];
     &keys::UNIX_PROCESS,
     &keys::UNIX_WAITING,
+];
 
 /// Whether clients may wait for this process: it is the judged one or a child of it, or it answers on a port or a Unix socket.
 pub(crate) fn is_service(evidence: &Evidence, pid: &str) -> bool {
@@ -64,10 +65,10 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
     if datagrams.iter().any(|(_, owner)| is_owner(owner.value)) {
         return true;
     }
-    let port = |end: &str| end.rsplit_once(':').map(|(_, port)| port.to_owned());
     if unix_queue(evidence, pid).is_some() {
         return true;
     }
+    let port = |end: &str| end.rsplit_once(':').map(|(_, port)| port.to_owned());
     let listening = evidence.each(&keys::TCP_ACCEPT_BACKLOG).unwrap_or_default();
     let listening: Vec<String> = listening
         .iter()
@@ -83,7 +84,6 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
     })
 }
 
-/// The longest wait of a thread for a CPU: of the busiest thread by the kernel's count, which counts a wait once it is over, or
 /// The Unix socket with the most clients in its queue that this process accepts from, and their mean number. A socket that workers share
 /// belongs to their parent.
 pub(crate) fn unix_queue<'e>(
@@ -104,6 +104,7 @@ pub(crate) fn unix_queue<'e>(
         .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
 }
 
+/// The longest wait of a thread for a CPU: of the busiest thread by the kernel's count, which counts a wait once it is over, or
 /// of any thread by the samples.
 pub(crate) fn wait_for_cpu<'e>(evidence: &'e Evidence, process: &Subject) -> Option<Quantity<'e>> {
     let of = |key| evidence.quantity(key, process).ok();

@@ -354,6 +354,7 @@ const REQUEST_CAUSES: &[&str] = &[
     "upstream-slow",
     "connect-unanswered",
     "connect-refused",
+    "connect-failed",
     "dns-unanswered",
     "database-lock",
     "user-lock",

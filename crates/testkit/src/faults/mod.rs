@@ -170,6 +170,8 @@ pub const FAULTS: &[Fault] = &[
     process::SILENT,
     process::UNIX,
     process::RESTARTS,
+    process::UNIX_STOPPED,
+    process::UNIX_DEAD,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.
