@@ -144,10 +144,12 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[
             Gauge {
                 falls: true,
+                all: true,
                 ..full(&keys::MOUNT_AVAILABLE, 0.01, &["disk-full"])
             },
             Gauge {
                 falls: true,
+                all: true,
                 ..full(&keys::MOUNT_INODES_FREE, 0.01, &["disk-full"])
             },
         ],
@@ -352,9 +354,9 @@ const DISK_CAUSES: &[&str] = &[
 const REQUEST_CAUSES: &[&str] = &[
     "upstream-pool-full",
     "upstream-slow",
+    "connect-failed",
     "connect-unanswered",
     "connect-refused",
-    "connect-failed",
     "dns-unanswered",
     "database-lock",
     "user-lock",

@@ -155,6 +155,7 @@ pub const FAULTS: &[Fault] = &[
     group::KILLED,
     group::IO,
     room::FULL,
+    room::PRIVATE,
     room::INODES,
     room::ERRORS,
     process::HEALTHY,
@@ -169,9 +170,9 @@ pub const FAULTS: &[Fault] = &[
     process::UPSTREAM,
     process::SILENT,
     process::UNIX,
-    process::RESTARTS,
     process::UNIX_STOPPED,
     process::UNIX_DEAD,
+    process::RESTARTS,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.
