@@ -166,6 +166,12 @@ pub trait Host: Send + Sync {
         }
     }
 
+    /// [`Question::Mounts`], and the file systems that only these processes see, in mount namespaces of their own.
+    fn mounts_of(&self, processes: &[u32]) -> io::Result<Answer> {
+        let _ = processes;
+        self.ask(Question::Mounts)
+    }
+
     /// Inodes of the sockets that listen on a path (`sock_diag`).
     fn unix_listeners(&self, path: &Path) -> io::Result<BTreeSet<u64>> {
         let _ = path;

@@ -105,6 +105,10 @@ impl Host for Live {
         ask::owners_of(sockets)
     }
 
+    fn mounts_of(&self, processes: &[u32]) -> io::Result<Answer> {
+        ask::mounts_of(processes).map(Answer::Mounts)
+    }
+
     fn unix_listeners(&self, path: &Path) -> io::Result<BTreeSet<u64>> {
         ask::unix_listeners(path)
     }

@@ -204,6 +204,11 @@ impl Host for Namespace {
         self.run(move || Live.list(&dir))
     }
 
+    fn mounts_of(&self, processes: &[u32]) -> io::Result<Answer> {
+        let processes = processes.to_owned();
+        self.run(move || Live.mounts_of(&processes))
+    }
+
     fn folders(&self, dir: &Path) -> io::Result<Vec<String>> {
         let dir = dir.to_owned();
         self.run(move || Live.folders(&dir))

@@ -535,6 +535,19 @@ impl Evidence {
         Ok(all)
     }
 
+    /// A subject of this key that exists and could not be read; [`Self::each`] leaves it out.
+    pub fn unread(&self, key: &Key) -> Option<Missing> {
+        self.of_key(key)
+            .find_map(|(subject, reading)| match &reading.value {
+                Value::Absent(why) if !why.is_none => Some(Missing {
+                    key: reading.key.id,
+                    subject: subject.clone(),
+                    why: why.clone(),
+                }),
+                _ => None,
+            })
+    }
+
     fn of_key(&self, key: &Key) -> impl Iterator<Item = (&Subject, &Reading)> {
         self.readings.get(key.id).into_iter().flatten()
     }
@@ -588,6 +601,27 @@ mod tests {
         assert!(evidence.each(&keys::SOFTNET_DROPPED).is_err());
         let never = evidence.host(&keys::STACK_SAMPLES).unwrap_err();
         assert_eq!(never.why.reason, "no probe read it");
+    }
+
+    #[test]
+    fn a_subject_that_could_not_be_read_is_not_lost_among_the_others() {
+        let mut evidence = Evidence::over(10.0);
+        let key = &keys::SOFTNET_DROPPED;
+        evidence.number(key, Subject::cpu(0), 0.0, Origin::default());
+        let mut absent = |cpu, why| {
+            evidence.add(Reading {
+                key,
+                subject: Subject::cpu(cpu),
+                value: Value::Absent(why),
+                series: Vec::new(),
+                origin: Origin::default(),
+            });
+        };
+        absent(1, Absence::none("CPU 1 is offline"));
+        absent(2, Absence::because("not permitted"));
+        assert_eq!(evidence.each(key).unwrap().len(), 1);
+        assert_eq!(evidence.unread(key).unwrap().subject, Subject::cpu(2));
+        assert!(evidence.unread(&keys::STACK_SAMPLES).is_none());
     }
 
     #[test]

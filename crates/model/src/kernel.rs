@@ -81,12 +81,18 @@ pub enum Answer {
 /// A mounted file system that can be written to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// Where it is mounted.
+    /// Where it is mounted: below `/proc/PID/root` if only the mount namespace of that process has it.
     pub point: String,
     /// Type of the file system: `ext4`.
     pub kind: String,
     /// Its space; none if reading it might hang, as on a network file system whose server is gone.
     pub room: Option<Room>,
+    /// Why its space was asked for and not given: `EACCES`; empty if it was given or not asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub failed: String,
+    /// The judged process or a service that has files open there, if the space was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_by: Option<u32>,
 }
 
 /// Space on a file system.
@@ -573,11 +579,23 @@ pub struct Events {
     /// (`syscalls:sys_exit_connect`); absent from captures that did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turned_away: Option<BTreeMap<u32, u64>>,
+    /// Calls of connect(2) of processes of which some failed; absent from captures that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connects: Option<BTreeMap<u32, Connects>>,
     /// Runs of threads of at least 5 ms; absent from captures that did not watch them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_runs: Option<Box<LongRuns>>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
+}
+
+/// Calls of connect(2) of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connects {
+    /// All of them.
+    pub calls: u64,
+    /// Those that failed at once, by the kernel's name of the error: `ECONNREFUSED`.
+    pub failed: BTreeMap<String, u64>,
 }
 
 /// Runs of threads of at least 5 ms. A run begins when a thread comes to a CPU and ends when it waits; being preempted does not end it.

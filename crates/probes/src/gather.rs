@@ -217,6 +217,14 @@ impl<'h> Reader<'h> {
                     groups.read(self.host, which, &mut moment, |path| self.read_again(path));
                     self.groups = groups;
                 }
+                What::Ask(Question::Mounts) => {
+                    let reply = match self.host.mounts_of(&self.chosen.working()) {
+                        Ok(answer) => Reply::Answer(answer),
+                        Err(error) => Reply::Failed(reason(&error)),
+                    };
+                    let mounts = name(Question::Mounts).to_owned();
+                    moment.answers.insert(mounts, reply);
+                }
                 What::Ask(question) => {
                     let reply = match ask(self.host, question, which, before) {
                         Ok(answer) => Reply::Answer(answer),

@@ -19,7 +19,7 @@ use rungwise_formats::kallsyms::Names;
 use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
 use rungwise_host::live::Live;
-use rungwise_model::kernel::{Events, LongRun, LongRuns};
+use rungwise_model::kernel::{Connects, Events, LongRun, LongRuns};
 
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -45,7 +45,16 @@ const ENOUGH: u64 = 100_000;
 /// Stacks of contended locks kept; the rest goes into one.
 const MOST_STACKS: usize = 500;
 /// What connect(2) returns where the accept queue of a Unix socket is full: EAGAIN. Other families do not, but without a route.
-const FULL: u64 = (-libc::EAGAIN as i64) as u64;
+const FULL: i32 = libc::EAGAIN;
+/// What else connect(2) returns at once where there is no connection to be had.
+const FAILURES: &[(i32, &str)] = &[
+    (libc::EACCES, "EACCES"),
+    (libc::ECONNREFUSED, "ECONNREFUSED"),
+    (libc::EHOSTUNREACH, "EHOSTUNREACH"),
+    (libc::ENETUNREACH, "ENETUNREACH"),
+    (libc::ENOENT, "ENOENT"),
+    (libc::ETIMEDOUT, "ETIMEDOUT"),
+];
 /// Key for counts that are not broken down.
 const OTHERS: &str = "[others]";
 
@@ -119,7 +128,7 @@ impl Counter {
             switches,
             long_runs: None,
             result,
-            turned_away: BTreeMap::new(),
+            connected: BTreeMap::new(),
             reason: format.field("reason").cloned(),
             tasks: Tasks::default(),
             stacks: Fold::default(),
@@ -201,6 +210,16 @@ impl Ended {
             .into_iter()
             .map(|(reason, weight)| (reason_name(&known, reason), weight))
             .collect();
+        let of_each = counted.connected.iter();
+        let turned_away = of_each
+            .clone()
+            .filter_map(|(process, calls)| Some((*process, calls.of(FULL)?)));
+        let connects = of_each.filter_map(|(process, calls)| Some((*process, calls.connects()?)));
+        let (turned_away, connects) = if refused.contains_key(CONNECT) {
+            (None, None)
+        } else {
+            (Some(turned_away.collect()), Some(connects.collect()))
+        };
         Events {
             seconds: counted.seconds,
             contentions,
@@ -210,7 +229,8 @@ impl Ended {
             syscall_seconds: counted.syscall_seconds,
             migrations: Some(counted.migrations).filter(|counts| !counts.is_empty()),
             long_runs: counted.long_runs.map(Box::new),
-            turned_away: (!refused.contains_key(CONNECT)).then_some(counted.turned_away),
+            turned_away,
+            connects,
             refused,
         }
     }
@@ -297,6 +317,44 @@ impl Watch {
     }
 }
 
+/// Calls of connect(2) of one process, as samples and the calls that they stand for.
+#[derive(Debug, Default)]
+struct Calls {
+    all: u64,
+    /// By the number of the error.
+    failed: BTreeMap<i32, (u64, u64)>,
+}
+
+impl Calls {
+    fn add(&mut self, result: u64, times: u64) {
+        self.all += times;
+        // What the kernel returns for an error is its number, negated.
+        let error = i32::try_from(0_i64.wrapping_sub_unsigned(result)).unwrap_or(0);
+        if error == FULL || FAILURES.iter().any(|(number, _)| *number == error) {
+            let (samples, calls) = self.failed.entry(error).or_default();
+            (*samples, *calls) = (*samples + 1, *calls + times);
+        }
+    }
+
+    /// Calls that failed with this error. A single sample may stand for many calls that did not fail.
+    fn of(&self, error: i32) -> Option<u64> {
+        let (samples, calls) = self.failed.get(&error)?;
+        (*samples > 1).then_some(*calls)
+    }
+
+    /// All calls and those that failed, if some did.
+    fn connects(&self) -> Option<Connects> {
+        let named = FAILURES
+            .iter()
+            .filter_map(|(error, name)| Some(((*name).to_owned(), self.of(*error)?)));
+        let failed: BTreeMap<String, u64> = named.collect();
+        (!failed.is_empty()).then_some(Connects {
+            calls: self.all,
+            failed,
+        })
+    }
+}
+
 /// Empties the rings while counting goes on.
 struct Reader {
     contentions: Option<Watch>,
@@ -309,8 +367,8 @@ struct Reader {
     long_runs: Option<LongRuns>,
     /// Where a record of a connect has its result.
     result: Option<Field>,
-    /// By process: samples, and the calls that they stand for.
-    turned_away: BTreeMap<u32, (u64, u64)>,
+    /// Calls of connect(2) by process.
+    connected: BTreeMap<u32, Calls>,
     /// Where a record of a drop has its reason; kernels before 5.17 record none.
     reason: Option<Field>,
     tasks: Tasks,
@@ -328,7 +386,7 @@ struct Counted {
     syscalls: BTreeMap<u32, u64>,
     syscall_seconds: Option<f64>,
     migrations: BTreeMap<u32, u64>,
-    turned_away: BTreeMap<u32, u64>,
+    connected: BTreeMap<u32, Calls>,
     long_runs: Option<LongRuns>,
     stacks: Fold,
     reasons: BTreeMap<u64, u64>,
@@ -388,11 +446,7 @@ impl Reader {
             syscalls,
             syscall_seconds,
             migrations: counts(self.migrations),
-            // A single sample may stand for many calls that did not fail.
-            turned_away: (self.turned_away.into_iter())
-                .filter(|(_, (samples, _))| *samples > 1)
-                .map(|(process, (_, times))| (process, times))
-                .collect(),
+            connected: self.connected,
             long_runs: self.long_runs,
             stacks: self.stacks,
             reasons: self.reasons,
@@ -448,10 +502,10 @@ impl Reader {
         if let (Some(connects), Some(result)) = (&mut self.connects, &self.result) {
             connects.drain(|seen| {
                 if let Seen::Sample(sample) = seen
-                    && result.value(sample.raw) == Some(FULL)
+                    && let Some(result) = result.value(sample.raw)
                 {
-                    let (samples, times) = self.turned_away.entry(sample.process).or_default();
-                    (*samples, *times) = (*samples + 1, *times + sample.period);
+                    let calls = self.connected.entry(sample.process).or_default();
+                    calls.add(result, sample.period);
                 }
             });
         }

@@ -59,6 +59,10 @@ const CAUSES: &[(&str, &[&str])] = &[
     ),
     ("clients-unread", &["tcp-recvq-pile", "tcp-rwnd-limited"]),
     (
+        "connect-failed",
+        &["clients-unread", "connect-refused", "upstream-slow"],
+    ),
+    (
         "connect-unanswered",
         &[
             "clients-unread",

@@ -49,6 +49,7 @@ pub static RULES: &[&Rule] = &[
     &process::clients_unread::RULE,
     &cpu::clock_slow::RULE,
     &jvm::code_hot::RULE,
+    &process::connect_failed::RULE,
     &tcp::connect_refused::RULE,
     &process::connect_unanswered::RULE,
     &jvm::connection_pool_exhausted::RULE,

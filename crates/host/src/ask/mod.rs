@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
+use rungwise_model::kernel::{Answer, Mount, Owner, Question, TcpSocket};
 
 use crate::{nft, qdisc};
 
@@ -33,7 +33,7 @@ pub(crate) fn answer(question: Question) -> io::Result<Answer> {
         Question::Namespaces => Answer::Namespaces(namespaces::all()?),
         Question::Netfilter => Answer::Netfilter(nft::chains()?),
         Question::Audit => Answer::Audit(audit::status()?),
-        Question::Mounts => Answer::Mounts(mounts::all()?),
+        Question::Mounts => Answer::Mounts(mounts::all(&[])?),
         Question::Owners => Answer::Owners(owners::all()?),
     })
 }
@@ -46,6 +46,11 @@ pub(crate) fn owners_of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Own
 /// The sockets that this process has open, by inode.
 pub(crate) fn sockets_of(pid: u32) -> io::Result<BTreeSet<u64>> {
     owners::of_process(pid)
+}
+
+/// The mounted file systems, with those that only these processes see.
+pub(crate) fn mounts_of(processes: &[u32]) -> io::Result<Vec<Mount>> {
+    mounts::all(processes)
 }
 
 /// Inodes of the sockets that listen on a path.

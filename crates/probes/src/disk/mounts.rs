@@ -30,9 +30,11 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 Writable local file systems, each once, up to 256. Network file systems, FUSE and all mounts below them are listed but \
-not queried: `statfs` would hang if their server hangs. Available is what an unprivileged user can write: root can \
-also use the reserved blocks of ext4. Mounts are those of rungwise's own mount namespace; the volumes of a container \
-are mounted on its host as well. btrfs, xfs and others without a fixed number of inodes report none, or as many as fit \
+not queried: `statfs` would hang if their server hangs. They count as not measured if one is the root, or if the judged \
+process or a service has files open there (the first 512 descriptors). Available is what an unprivileged user can write: \
+root can also use the reserved blocks of ext4. Mounts are those of rungwise's own mount namespace, and those that only \
+the judged process, its children or services have in theirs, such as /dev/shm of a container: they are read below \
+/proc/PID/root, which of another user's process needs root. btrfs, xfs and others without a fixed number of inodes report none, or as many as fit \
 in their free space. Sources: statfs(2); fs/statfs.c of Linux 6.18.",
 };
 
@@ -60,8 +62,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 fn of_mount(evidence: &mut Evidence, mount: &Mount, filling: Option<&crate::Rate>) {
     let subject = || Subject::new(Kind::Mount, &mount.point);
     let Some(room) = mount.room else {
-        let why = Absence::because(format!("{} is not read: it may hang", mount.kind))
-            .remedy("run df if its server is known to respond");
+        let why = unread(mount);
         for key in PROBE.yields {
             let origin = Origin::new("statfs", &mount.kind);
             enter::absent(evidence, key, subject(), why.clone(), origin);
@@ -100,6 +101,29 @@ fn of_mount(evidence: &mut Evidence, mount: &Mount, filling: Option<&crate::Rate
     }
 }
 
+/// Why there is no number. A file system that no service uses is not part of what is judged.
+fn unread(mount: &Mount) -> Absence {
+    let Mount { kind, point, .. } = mount;
+    if !mount.failed.is_empty() {
+        return Absence::because(format!("{point}: {}", mount.failed)).remedy("run as root");
+    }
+    let not_read = |who: &str| {
+        Absence::because(format!("{kind} at {point}{who} is not read: it may hang"))
+            .remedy("run df if its server is known to respond")
+    };
+    match mount.used_by {
+        Some(pid) => not_read(&format!(", where process {pid} has files open,")),
+        None if is_root(point) => not_read(""),
+        None => Absence::none(format!("no service has files open on {kind} at {point}")),
+    }
+}
+
+/// The root, here or of another mount namespace.
+fn is_root(point: &str) -> bool {
+    let below = point.strip_prefix("/proc/");
+    point == "/" || below.is_some_and(|it| it.ends_with("/root") && it.matches('/').count() == 1)
+}
+
 /// Bytes in use. A decrease has no rate, like a counter that went backwards.
 fn used(answer: &Answer) -> BTreeMap<&str, f64> {
     let Answer::Mounts(mounts) = answer else {
@@ -113,4 +137,73 @@ fn used(answer: &Answer) -> BTreeMap<&str, f64> {
         .iter()
         .filter_map(|mount| Some((mount.point.as_str(), used(mount)?)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Capture, Moment, Reply};
+
+    fn evidence_of(mounts: Vec<Mount>) -> Evidence {
+        let reply = Reply::Answer(Answer::Mounts(mounts));
+        let capture = Capture {
+            moments: vec![Moment {
+                answers: [(MOUNTS.to_owned(), reply)].into(),
+                ..Moment::default()
+            }],
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(1.0);
+        derive(&Window::of(&capture), &mut evidence);
+        evidence
+    }
+
+    fn mount(point: &str, kind: &str, room: Option<(u64, u64)>) -> Mount {
+        let room = room.map(|(size, available)| rungwise_model::kernel::Room {
+            size,
+            available,
+            ..rungwise_model::kernel::Room::default()
+        });
+        Mount {
+            point: point.to_owned(),
+            kind: kind.to_owned(),
+            room,
+            failed: String::new(),
+            used_by: None,
+        }
+    }
+
+    #[test]
+    fn a_network_file_system_is_missed_only_where_a_service_uses_it() {
+        let root = || mount("/", "ext4", Some((100, 50)));
+        let key = &keys::MOUNT_AVAILABLE;
+        let unused = evidence_of(vec![root(), mount("/backup", "nfs4", None)]);
+        assert!(unused.unread(key).is_none());
+        let used = Mount {
+            used_by: Some(51),
+            ..mount("/data", "nfs4", None)
+        };
+        let why = evidence_of(vec![root(), used]).unread(key).unwrap().why;
+        assert!(why.reason.contains("process 51"), "{}", why.reason);
+        let refused = Mount {
+            failed: "Permission denied".to_owned(),
+            ..mount("/proc/51/root/dev/shm", "tmpfs", None)
+        };
+        assert!(evidence_of(vec![root(), refused]).unread(key).is_some());
+        for root in ["/", "/proc/51/root"] {
+            let remote = evidence_of(vec![mount(root, "9p", None)]);
+            assert!(remote.unread(key).is_some(), "{root}");
+        }
+    }
+
+    #[test]
+    fn a_full_file_system_of_another_mount_namespace_has_its_path_there() {
+        let evidence = evidence_of(vec![
+            mount("/", "ext4", Some((100, 50))),
+            mount("/proc/51/root/dev/shm", "tmpfs", Some((262_144, 0))),
+        ]);
+        let shm = Subject::new(Kind::Mount, "/proc/51/root/dev/shm");
+        let share = evidence.quantity(&keys::MOUNT_AVAILABLE, &shm).unwrap();
+        assert!(share.value.abs() < 1e-9);
+    }
 }

@@ -31,6 +31,9 @@ const MOST_BACKENDS: usize = 100;
 /// Processes whose threads are read at the end of the window because others wait for them.
 pub(super) const MOST_WAITING: usize = 8;
 
+/// Of a family, processes whose mount namespaces are read, at some 30 us each.
+const MOST_OF_FAMILY: usize = 16;
+
 impl Chosen {
     /// Patterns that are read after all full samples: the processes are known only then.
     pub(super) fn at_the_end(pattern: &str) -> bool {
@@ -52,6 +55,13 @@ impl Chosen {
         ]
         .into_iter()
         .find(|(placeholder, _)| pattern.contains(placeholder))
+    }
+
+    /// The processes whose mount namespaces are read: the judged one with its children, and those that serve clients or use CPU.
+    pub(super) fn working(&self) -> Vec<u32> {
+        let all = self.family.iter().take(MOST_OF_FAMILY).chain(&self.service);
+        let all: BTreeSet<u32> = all.copied().collect();
+        all.into_iter().collect()
     }
 
     /// From the list of all processes in this sample.

@@ -9,6 +9,7 @@ use rungwise_model::keys;
 
 use super::chosen;
 use super::processes::{STATS, STATUSES};
+use crate::capture::Raw;
 use crate::{Cost, Need, Probe, Source, Window, enter};
 
 const LIMITS: &str = "/proc/*/limits";
@@ -35,8 +36,9 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A process is listed if its descriptor table (`FDSize` in /proc/PID/status) is larger than four fifths of its soft \
-limit of open files; all others use less. If there is none, process 1 is listed with the upper bound from its table. \
-Only root can count the descriptors of other users' processes. `file-nr` counts open files of the machine, shared \
+limit of open files; all others use less. If there is none, the first process is listed with the upper bound from its \
+table. Only root can count the descriptors of other users' processes: one near its limit is then reported as not \
+measured. `file-nr` counts open files of the machine, shared \
 descriptors once. Sources: fs/file.c, `fs/file_table.c`, fs/proc/fd.c of Linux 6.18; getrlimit(2).",
 };
 
@@ -62,10 +64,20 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let Some(limit) = chosen::limit(window, pid) else {
             continue;
         };
+        if has_ended(window, &path) {
+            continue;
+        }
         let count = window.text(&path).and_then(|text| {
             let odd =
                 || Absence::because(format!("{path} has a format that rungwise does not know"));
             text.parse::<f64>().map_err(|_| odd())
+        });
+        let count = count.map_err(|why| {
+            Absence::because(format!(
+                "process {pid} may be near its limit of {limit} descriptors, and {}",
+                why.reason
+            ))
+            .remedy(why.remedy)
         });
         let line = count.as_ref().map_or_else(
             |_| String::new(),
@@ -76,7 +88,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         enter::number(evidence, both[0], subject(), share, origin.clone());
         evidence.number(both[1], subject(), limit as f64, origin);
     }
-    if evidence.each(&keys::PROCESS_DESCRIPTORS).is_err() {
+    let key = &keys::PROCESS_DESCRIPTORS;
+    if evidence.each(key).is_err() && evidence.unread(key).is_none() {
         none_near(window, evidence);
     }
     let why = window.text(STATS).err();
@@ -84,6 +97,13 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Absence::because("no process shows its limit of open files").remedy("run as root")
     });
     enter::absent_if_unset(evidence, &both, &why, LIMITS);
+}
+
+/// The process ended between the reading of its status and that of its descriptors.
+fn has_ended(window: &Window<'_>, path: &str) -> bool {
+    let last = window.moments().last();
+    let read = last.and_then(|last| last.files.get(path));
+    matches!(read, Some(Raw::Failed { failed }) if failed == "ENOENT")
 }
 
 /// No process is near its limit: the first one whose table and limit can be read represents all.
@@ -106,5 +126,65 @@ fn none_near(window: &Window<'_>, evidence: &mut Evidence) {
         evidence.number(&keys::PROCESS_DESCRIPTORS, subject(), share, origin.clone());
         let key = &keys::PROCESS_DESCRIPTOR_LIMIT;
         evidence.number(key, subject(), limit as f64, origin);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Capture, Moment};
+
+    /// Evidence where process 51 has a table of 64 descriptors and a limit of 20, and process 1 is far from its limit.
+    fn evidence_of(count: Raw) -> Evidence {
+        let mut last = Moment::default();
+        let mut file = |path: &str, raw: Raw| last.files.insert(path.to_owned(), raw);
+        for (pid, size, limit) in [(1, 256, 1024), (51, 64, 20)] {
+            let zeros = "0 ".repeat(40);
+            let stat = format!("{pid} (a) S 1 1 1 0 -1 {zeros}");
+            file(&format!("/proc/{pid}/stat"), Raw::Text(stat));
+            let status = format!("FDSize:\t{size}\n");
+            file(&format!("/proc/{pid}/status"), Raw::Text(status));
+            let limits = format!("Max open files            {limit}      {limit}      files\n");
+            file(&format!("/proc/{pid}/limits"), Raw::Text(limits));
+        }
+        file("/proc/51/fd", count);
+        let capture = Capture {
+            moments: vec![last],
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(1.0);
+        derive(&Window::of(&capture), &mut evidence);
+        evidence
+    }
+
+    fn failed(why: &str) -> Raw {
+        Raw::Failed {
+            failed: why.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_refused_count_near_the_limit_is_absent_and_nobody_represents_it() {
+        let evidence = evidence_of(failed("EACCES"));
+        let key = &keys::PROCESS_DESCRIPTORS;
+        assert!(evidence.each(key).is_err());
+        let why = evidence.unread(key).unwrap().why;
+        assert!(
+            why.reason.contains("51 may be near its limit of 20"),
+            "{}",
+            why.reason
+        );
+        assert_eq!(why.remedy, "run as root");
+    }
+
+    #[test]
+    fn a_process_that_ended_leaves_the_others_to_speak() {
+        let evidence = evidence_of(failed("ENOENT"));
+        let each = evidence.each(&keys::PROCESS_DESCRIPTORS).unwrap();
+        assert_eq!(each[0].0.name(), "1");
+        assert!(evidence.unread(&keys::PROCESS_DESCRIPTORS).is_none());
+        let counted = evidence_of(Raw::Text("21".to_owned()));
+        let each = counted.each(&keys::PROCESS_DESCRIPTORS).unwrap();
+        assert!((each[0].1.value - 1.05).abs() < 1e-9);
     }
 }

@@ -36,6 +36,9 @@ const FEWEST_RUNS: u64 = 5;
 /// The reason of packets that a rule or the policy of a chain dropped.
 const NETFILTER: &str = "NETFILTER_DROP";
 
+/// Errors of an address without a route.
+const UNREACHABLE: &[&str] = &["EHOSTUNREACH", "ENETUNREACH"];
+
 /// Reasons cited; the rest is a number.
 const MOST_REASONS: usize = 8;
 
@@ -54,6 +57,9 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LOCK_CONTENTIONS,
         &keys::LOCK_UDP_CONTENTIONS,
         &keys::LOCK_XMIT_CONTENTIONS,
+        &keys::PROCESS_CONNECT_ERROR,
+        &keys::PROCESS_CONNECT_FAILED,
+        &keys::PROCESS_CONNECT_FAILED_SHARE,
         &keys::PROCESS_LONG_RUNS,
         &keys::PROCESS_LONG_RUN_SHARE,
         &keys::SYSCALL_DATAGRAMS_PER_CALL,
@@ -64,8 +70,8 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 Tracepoints of the kernel, counted on every CPU: dropped packets in the whole window, unless there are more than \
 100,000; contended locks for at most two seconds (likewise task migrations, a software event without a tracepoint), \
-and system calls until their rate is known, because counting slows each of them by some 170 ns. Calls of connect(2) that \
-fail with EAGAIN are sampled in the same part (all of them up to 997 calls per second and CPU), and runs of 5 ms and more: how long a thread was on CPUs, or preempted, before it waited. Counts are exact; \
+and system calls until their rate is known, because counting slows each of them by some 170 ns. Calls of connect(2) and \
+their errors are sampled in the same part (all of them up to 997 calls per second and CPU), and runs of 5 ms and more: how long a thread was on CPUs, or preempted, before it waited. Counts are exact; \
 stacks of contended locks and drop reasons are sampled, at most 997 per second and CPU, and their shares are applied \
 to the count.
 
@@ -87,6 +93,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             tell_calls(window, events, evidence);
             tell_migrations(events, evidence);
             record_turned_away(events, evidence);
+            record_failed_connects(events, evidence);
             record_long_runs(events, evidence);
         }
         Ok(Answer::Events(_)) => {
@@ -249,6 +256,53 @@ fn record_turned_away(events: &Events, evidence: &mut Evidence) {
     enter::absent_if_unset(evidence, &[key], &none, CONNECT);
 }
 
+fn record_failed_connects(events: &Events, evidence: &mut Evidence) {
+    let keys: [&'static Key; 3] = [
+        &keys::PROCESS_CONNECT_ERROR,
+        &keys::PROCESS_CONNECT_FAILED,
+        &keys::PROCESS_CONNECT_FAILED_SHARE,
+    ];
+    if !counted(events, CONNECT, &keys, evidence) {
+        return;
+    }
+    let Some(connects) = &events.connects else {
+        let why = Absence::because("the capture contains no failed connections");
+        return evidence.absent(&keys, &why, CONNECT);
+    };
+    for (pid, connects) in connects {
+        // A missing route is normal for some addresses of a name, and hides no other error.
+        let counts = |unreachable| {
+            let kind = move |error: &str| UNREACHABLE.contains(&error) == unreachable;
+            (connects.failed.iter()).filter(move |(error, _)| kind(error))
+        };
+        let most = |unreachable| counts(unreachable).max_by_key(|(_, times)| **times);
+        let (is_unreachable, most) = match (most(false), most(true)) {
+            (Some((error, _)), _) => (false, error),
+            (None, Some((error, _))) => (true, error),
+            (None, None) => continue,
+        };
+        let failed = total(counts(is_unreachable).map(|(_, times)| *times));
+        let each: Vec<String> = (connects.failed.iter())
+            .map(|(error, times)| format!("{error} {times}"))
+            .collect();
+        let line = format!(
+            "{} of {} calls in {:.2} s",
+            each.join(", "),
+            connects.calls,
+            events.seconds
+        );
+        let subject = || Subject::new(Kind::Process, pid);
+        let origin = || Origin::new(CONNECT, line.clone());
+        evidence.text(keys[0], subject(), most.as_str(), origin());
+        let rate = failed as f64 / events.seconds;
+        evidence.number(keys[1], subject(), rate, origin());
+        let share = failed as f64 / connects.calls.max(1) as f64;
+        evidence.number(keys[2], subject(), share.min(1.0), origin());
+    }
+    let none = Absence::none("no connection failed at once");
+    enter::absent_if_unset(evidence, &keys, &none, CONNECT);
+}
+
 fn record_long_runs(events: &Events, evidence: &mut Evidence) {
     let keys: [&'static Key; 2] = [&keys::PROCESS_LONG_RUNS, &keys::PROCESS_LONG_RUN_SHARE];
     if !counted(events, SWITCH, &keys, evidence) {
@@ -303,7 +357,7 @@ fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::LongRuns;
+    use rungwise_model::kernel::{Connects, LongRuns};
 
     use super::*;
     use crate::capture::{Capture, Moment, Raw, Reply};
@@ -338,6 +392,13 @@ mod tests {
             .collect()
     }
 
+    fn connects(calls: u64, failed: &[(&str, u64)]) -> Connects {
+        Connects {
+            calls,
+            failed: map(failed),
+        }
+    }
+
     fn events() -> Events {
         Events {
             seconds: 2.0,
@@ -363,6 +424,16 @@ mod tests {
             syscall_seconds: Some(0.5),
             migrations: Some([(0, 300), (1, 20)].into()),
             turned_away: Some([(812, 10)].into()),
+            connects: Some(
+                [
+                    (
+                        812,
+                        connects(20, &[("ECONNREFUSED", 8), ("ENETUNREACH", 10)]),
+                    ),
+                    (813, connects(2, &[("ENETUNREACH", 2)])),
+                ]
+                .into(),
+            ),
             long_runs: Some(Box::new(LongRuns {
                 seconds: 2.0,
                 threads: [(41, 41, 26, 0.26), (41, 42, 1, 0.01)]
@@ -411,6 +482,33 @@ mod tests {
             ..events()
         };
         assert!(!rate(unknown).unwrap_err().why.is_none);
+    }
+
+    #[test]
+    fn failed_connections_are_a_rate_and_a_share_by_process() {
+        let evidence = evidence_of(events());
+        let of = |pid: u32| {
+            let process = Subject::new(Kind::Process, pid);
+            let number = |key| {
+                let value = evidence.quantity(key, &process).unwrap().value;
+                (10.0 * value).round() as u64
+            };
+            let error = evidence.words(&keys::PROCESS_CONNECT_ERROR, &process);
+            let numbers = [
+                &keys::PROCESS_CONNECT_FAILED,
+                &keys::PROCESS_CONNECT_FAILED_SHARE,
+            ];
+            (error.unwrap().value.to_owned(), numbers.map(number))
+        };
+        assert_eq!(of(812), ("ECONNREFUSED".to_owned(), [40, 4]));
+        assert_eq!(of(813), ("ENETUNREACH".to_owned(), [10, 10]));
+        let none = Events {
+            connects: Some(BTreeMap::new()),
+            ..events()
+        };
+        let none = evidence_of(none);
+        let missing = none.host(&keys::PROCESS_CONNECT_FAILED).unwrap_err();
+        assert!(missing.why.is_none);
     }
 
     #[test]

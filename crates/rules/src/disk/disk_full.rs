@@ -42,14 +42,15 @@ pub(crate) static RULE: Rule = Rule {
     measure: Some(Measure::less(&keys::MOUNT_AVAILABLE)),
     doc: Doc {
         looks_for: "A writable local file system with less than 1 % of the bytes (and less than 1 GiB) or less than 1 % of the inodes \
-            available; or one that will be full within half an hour at the rate of the window (watch).",
+            available; or one that will be full within half an hour at the rate of the window (watch). A path below /proc/PID/root is a \
+            file system that only the mount namespace of that process has, such as /dev/shm of a container.",
         hurts: "Writes fail with ENOSPC. Logs are lost, databases stop or refuse writes, temporary files and sockets cannot be created.",
         todo: "Find what fills it (`du -xh --max-depth=2 POINT`; inodes: `du --inodes -x POINT`; deleted files that are still open: \
             `lsof +L1`), rotate or delete it, or make the file system larger. The number of ext4 inodes is fixed when the file \
             system is created.",
         wrong: "A file system that is full on purpose and no longer written does no harm. Root can still write into the \
-            blocks that ext4 reserves. User and project quotas are not checked, nor is the free space of network file \
-            systems.",
+            blocks that ext4 reserves. User and project quotas are not checked. The free space of network file systems and FUSE is not \
+            read: if a service has files open on one, this rule is undecided.",
         sources: "statfs(2); Documentation/filesystems/ext4.",
     },
     judge,
@@ -102,6 +103,10 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     if findings.is_empty() {
+        // One that a service writes to and that could not be read may be the full one.
+        if let Some(unread) = evidence.unread(&keys::MOUNT_AVAILABLE) {
+            return Err(unread);
+        }
         let sentence = format!("the fullest file system has {} left", say::percent(least));
         findings.push(Finding::clear(sentence).above(least, LEFT.value));
     }

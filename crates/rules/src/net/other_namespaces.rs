@@ -177,7 +177,7 @@ pub(crate) fn unseen(evidence: &Evidence, who: &str) -> Missing {
     let remedy = if pid > 0.0 {
         format!("run `rungwise check --pid {pid:.0}`")
     } else {
-        "run `ip netns exec NAME rungwise check`".to_owned()
+        "run `nsenter --net=/run/netns/NAME rungwise check`".to_owned()
     };
     Missing {
         key: keys::NETNS_OTHERS.id,

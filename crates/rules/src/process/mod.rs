@@ -2,6 +2,7 @@
 
 pub(crate) mod affinity_narrow;
 pub(crate) mod clients_unread;
+pub(crate) mod connect_failed;
 pub(crate) mod connect_unanswered;
 pub(crate) mod database_lock;
 pub(crate) mod descriptors_full;
@@ -27,15 +28,18 @@ use rungwise_model::keys;
 /// What tells a service from another process, and its name.
 pub(crate) const SERVICE: &[&Key] = &[
     &keys::DEPENDENCY_CLIENTS,
+    &keys::PROCESS_PARENT,
     &keys::PROCESS_UNREAD,
     &keys::SCHED_PROCESS_NAME,
     &keys::SCHED_THREAD_CPU,
     &keys::TCP_ACCEPT_BACKLOG,
     &keys::TCP_PROCESS,
     &keys::UDP_PROCESS,
+    &keys::UNIX_PROCESS,
+    &keys::UNIX_WAITING,
 ];
 
-/// Whether clients may wait for this process: it is the judged one or a child of it, or it answers on a port.
+/// Whether clients may wait for this process: it is the judged one or a child of it, or it answers on a port or a Unix socket.
 pub(crate) fn is_service(evidence: &Evidence, pid: &str) -> bool {
     is_judged(evidence, pid) || answers(evidence, pid)
 }
@@ -46,7 +50,7 @@ pub(crate) fn is_judged(evidence: &Evidence, pid: &str) -> bool {
     threads.iter().any(|(thread, _)| pid_of(thread) == pid)
 }
 
-/// It has connections to a local listening port, or receives datagrams.
+/// It has connections to a local listening port, receives datagrams, or has clients in the queue of its Unix socket.
 fn answers(evidence: &Evidence, pid: &str) -> bool {
     let process = Subject::new(Kind::Process, pid);
     let waited_for = [&keys::DEPENDENCY_CLIENTS, &keys::PROCESS_UNREAD];
@@ -59,6 +63,9 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
     let is_owner = |owner: &str| owner_pid(owner) == Some(pid);
     let datagrams = evidence.each_words(&keys::UDP_PROCESS).unwrap_or_default();
     if datagrams.iter().any(|(_, owner)| is_owner(owner.value)) {
+        return true;
+    }
+    if unix_queue(evidence, pid).is_some() {
         return true;
     }
     let port = |end: &str| end.rsplit_once(':').map(|(_, port)| port.to_owned());
@@ -75,6 +82,26 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
             .and_then(|(local, _)| port(local));
         is_owner(owner.value) && local.is_some_and(|local| listening.contains(&local))
     })
+}
+
+/// The Unix socket with the most clients in its queue that this process accepts from, and their mean number. A socket that workers share
+/// belongs to their parent.
+pub(crate) fn unix_queue<'e>(
+    evidence: &'e Evidence,
+    pid: &str,
+) -> Option<(&'e Subject, Quantity<'e>)> {
+    let process = Subject::new(Kind::Process, pid);
+    let parent = evidence.quantity(&keys::PROCESS_PARENT, &process);
+    let parent = parent.map_or(String::new(), |parent| format!("{:.0}", parent.value));
+    let owners = evidence.each_words(&keys::UNIX_PROCESS).unwrap_or_default();
+    owners
+        .into_iter()
+        .filter(|(_, owner)| owner_pid(owner.value).is_some_and(|it| it == pid || it == parent))
+        .filter_map(|(socket, _)| {
+            let waiting = evidence.quantity(&keys::UNIX_WAITING, socket).ok()?;
+            Some((socket, waiting))
+        })
+        .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
 }
 
 /// The longest wait of a thread for a CPU: of the busiest thread by the kernel's count, which counts a wait once it is over, or

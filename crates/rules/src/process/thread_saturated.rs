@@ -55,7 +55,6 @@ pub(crate) static RULE: Rule = Rule {
             &keys::PROCESS_BUSIEST_THREAD,
             &keys::PROCESS_LONG_RUNS,
             &keys::PROCESS_LONG_RUN_SHARE,
-            &keys::PROCESS_PARENT,
             &keys::SCHED_PROCESS_CPU
         ],
         SERVICE

@@ -40,6 +40,8 @@ pub(crate) struct Gauge {
     pub(crate) means: Means,
     /// Rules that find causes of it, most likely first.
     pub(crate) rules: &'static [&'static str],
+    /// Every subject must be read for the cell to be low: one that is missing may be the one that is full.
+    pub(crate) all: bool,
     /// If this holds, a missing reading does not matter.
     pub(crate) moot: Option<fn(&Evidence) -> bool>,
     /// Only subjects for which this holds.
@@ -198,10 +200,16 @@ fn cell(row: &'static Row, gauges: &'static [Gauge], evidence: &Evidence) -> Opt
                 continue;
             }
             Err(missing) => {
-                unseen = unseen.or(Some((gauge, missing)));
+                let of_one = evidence.unread(gauge.key).filter(|_| gauge.all);
+                unseen = unseen.or(Some((gauge, of_one.unwrap_or(missing))));
                 continue;
             }
         };
+        if gauge.all
+            && let Some(missing) = evidence.unread(gauge.key)
+        {
+            unseen = unseen.or(Some((gauge, missing)));
+        }
         for (subject, Quantity { value, reading }) in readings {
             let nearness = gauge.nearness(value);
             if nearest.as_ref().is_none_or(|(most, _)| nearness > *most) {
@@ -287,5 +295,32 @@ mod tests {
         assert_eq!(level(&evidence), Level::Low);
         evidence.number(key, port, 0.95, origin());
         assert_eq!(level(&evidence), Level::High);
+    }
+
+    #[test]
+    fn a_process_near_its_limit_whose_count_is_refused_is_not_measured() {
+        use rungwise_model::evidence::{Absence, Kind, Origin, Value};
+        use rungwise_model::keys;
+
+        let row = ROWS.iter().find(|row| row.id == "descriptors").unwrap();
+        let process = |pid: u32| Subject::new(Kind::Process, pid);
+        let cell_of = |share: f64| {
+            let mut evidence = Evidence::over(10.0);
+            evidence.number(&keys::FILES_OPEN, Subject::host(), 0.1, Origin::default());
+            let key = &keys::PROCESS_DESCRIPTORS;
+            evidence.number(key, process(1), share, Origin::default());
+            evidence.add(Reading {
+                key,
+                subject: process(51),
+                value: Value::Absent(Absence::because("not permitted")),
+                series: Vec::new(),
+                origin: Origin::default(),
+            });
+            cell(row, row.utilisation, &evidence).unwrap()
+        };
+        let unseen = cell_of(0.1);
+        assert_eq!(unseen.level, Level::Unseen);
+        assert!(unseen.note.contains("not permitted"), "{}", unseen.note);
+        assert_eq!(cell_of(1.0).level, Level::High);
     }
 }

@@ -27,6 +27,7 @@ const fn gauge(
         moot: None,
         only: None,
         decides: None,
+        all: false,
     }
 }
 
@@ -143,10 +144,12 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[
             Gauge {
                 falls: true,
+                all: true,
                 ..full(&keys::MOUNT_AVAILABLE, 0.01, &["disk-full"])
             },
             Gauge {
                 falls: true,
+                all: true,
                 ..full(&keys::MOUNT_INODES_FREE, 0.01, &["disk-full"])
             },
         ],
@@ -230,7 +233,10 @@ pub(crate) static ROWS: &[Row] = &[
         id: "descriptors",
         title: "File descriptors",
         utilisation: &[
-            full(&keys::PROCESS_DESCRIPTORS, 0.98, &["descriptors-full"]),
+            Gauge {
+                all: true,
+                ..full(&keys::PROCESS_DESCRIPTORS, 0.98, &["descriptors-full"])
+            },
             full(&keys::FILES_OPEN, 0.95, &["descriptors-full"]),
         ],
         saturation: &[],
@@ -355,6 +361,7 @@ const DISK_CAUSES: &[&str] = &[
 const REQUEST_CAUSES: &[&str] = &[
     "upstream-pool-full",
     "upstream-slow",
+    "connect-failed",
     "connect-unanswered",
     "connect-refused",
     "dns-unanswered",

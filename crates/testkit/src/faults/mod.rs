@@ -133,6 +133,7 @@ pub const FAULTS: &[Fault] = &[
     path::SHAPED_UDP,
     path::SHORT_QUEUE,
     path::BLACK_HOLE,
+    path::CLOSED_BLACK_HOLE,
     path::GONE_PEERS,
     path::FULL_NEIGHBOURS,
     path::SILENT_NEIGHBOURS,
@@ -154,6 +155,7 @@ pub const FAULTS: &[Fault] = &[
     group::KILLED,
     group::IO,
     room::FULL,
+    room::PRIVATE,
     room::INODES,
     room::ERRORS,
     process::HEALTHY,
@@ -168,6 +170,8 @@ pub const FAULTS: &[Fault] = &[
     process::UPSTREAM,
     process::SILENT,
     process::UNIX,
+    process::UNIX_STOPPED,
+    process::UNIX_DEAD,
     process::RESTARTS,
 ];
 

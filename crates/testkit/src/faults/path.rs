@@ -10,6 +10,7 @@ use rungwise_host::Host as _;
 use rungwise_host::veth::{self, End, Spec};
 
 use super::lab::{DEVICE, Lab, Planted, run, serve_udp, service_address};
+use super::process::start;
 use super::traffic::{Pace, Repeated, connection, datagrams, reader, writer};
 use super::{Fault, How, Result, acts};
 
@@ -123,6 +124,46 @@ fn black_hole(_: &Path) -> Result<Planted> {
     Ok(Planted::in_namespace(server)
         .keep(asked)
         .keep(small)
+        .keep(client))
+}
+
+pub(super) const CLOSED_BLACK_HOLE: Fault = Fault {
+    id: "path MTU black hole, Connection: close",
+    planted: "The same hop; a server that closes after its reply of 20 KB, and eight clients that give up after half a second and \
+              connect again.",
+    speaks: &[acts("path-mtu-blackhole", "host")],
+    may: &[(
+        "tcp-retrans",
+        "what is sent again is what stalls the connections",
+    )],
+    how: How::Here(closed_black_hole),
+};
+
+fn closed_black_hole(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    run(
+        &client,
+        NFT,
+        "table ip fault {\n chain input {\n  type filter hook input priority 0;\n  meta length > 1000 drop\n }\n}\n"
+            .to_owned(),
+    )?;
+    let at = service_address();
+    let listener = server.run(move || TcpListener::bind(at))?;
+    listener.set_nonblocking(true)?;
+    let serving = Repeated::on(None, move || match listener.accept() {
+        Ok((mut end, _)) => {
+            let _ = end.set_nonblocking(false);
+            let _ = end.read_exact(&mut [0; 16]);
+            let _ = end.write_all(&[0; 20_000]);
+        }
+        Err(_) => std::thread::sleep(Duration::from_millis(1)),
+    });
+    let script = "use IO::Socket::INET; use Time::HiRes 'sleep'; for (1 .. 8) { if (fork == 0) { my $parent = getppid; \
+        while (getppid == $parent) { my $near = IO::Socket::INET->new(PeerAddr => $ARGV[0]) or next; \
+            syswrite $near, 'GET / or similar'; sleep 0.5; close $near } exit } } sleep 3600";
+    let asking = start(&client, &["perl", "-e", script, &at.to_string()])?;
+    Ok(Planted::in_namespace(server)
+        .keep((serving, asking))
         .keep(client))
 }
 

@@ -35,7 +35,7 @@ const fn first(rule: &'static str, about: &'static str) -> Says {
     }
 }
 
-fn start(namespace: &Namespace, argv: &[&str]) -> Result<Service> {
+pub(super) fn start(namespace: &Namespace, argv: &[&str]) -> Result<Service> {
     Ok(Service::start(&Launch {
         argv: argv.iter().map(ToString::to_string).collect(),
         namespace: Some(namespace),
@@ -551,6 +551,65 @@ fn unix(_: &Path) -> Result<Planted> {
     let application = start(&server, &["perl", "-e", script, &path])?;
     Ok(Planted::in_namespace(server)
         .keep(application)
+        .keep(folder)
+        .keep(client))
+}
+
+pub(super) const UNIX_DEAD: Fault = Fault {
+    id: "dead upstream behind a Unix socket",
+    planted: "nginx with one worker that passes requests on to a Unix socket whose application has exited and left the file, and wrk with \
+              four connections: every answer is 502.",
+    speaks: &[first("connect-failed", "process/*")],
+    may: WAITS,
+    how: How::Here(unix_dead),
+};
+
+fn unix_dead(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let left = TempDir::new()?;
+    let path = left.path().join("app.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path)?);
+    let pass = format!("proxy_pass http://unix:{}:/;", path.display());
+    let (master, folder) = nginx(&server, &[], (1, "", &pass))?;
+    let load = wrk(&client, 4)?;
+    let pid = master.pid();
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pid)
+        .keep(load)
+        .keep((master, folder, left))
+        .keep(client))
+}
+
+pub(super) const UNIX_STOPPED: Fault = Fault {
+    id: "service: stopped behind a Unix socket",
+    planted: "An application with two workers that share its Unix socket, all stopped by SIGSTOP, and six callers that wait in its queue.",
+    speaks: &[first("process-stopped", "process/PID")],
+    may: WAITS,
+    how: How::Here(unix_stopped),
+};
+
+fn unix_stopped(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let folder = tempfile::tempdir()?;
+    let script = "use IO::Socket::UNIX; my $path = $ARGV[0]; \
+        my $queue = IO::Socket::UNIX->new(Local => $path, Listen => 50) or die; \
+        for (1 .. 2) { if (fork == 0) { my $parent = getppid; \
+            while (getppid == $parent) { my $caller = $queue->accept or next; syswrite $caller, 'done'; close $caller } exit } } \
+        sleep 3600";
+    let path = folder.path().join("app.sock");
+    let path = path.to_str().ok_or("the path is no text")?.to_owned();
+    let application = start(&server, &["perl", "-e", script, &path])?;
+    application.wait_ready(&Ready::Unix(path.clone().into()), STARTS_WITHIN)?;
+    let pid = application.pid();
+    for process in workers(&application)?.into_iter().chain([pid]) {
+        let process = rustix::process::Pid::from_raw(i32::try_from(process)?).ok_or("no pid")?;
+        rustix::process::kill_process(process, rustix::process::Signal::STOP)?;
+    }
+    let script = "use IO::Socket::UNIX; my @callers = map { IO::Socket::UNIX->new(Peer => $ARGV[0]) } 1 .. 6; sleep 3600";
+    let callers = start(&server, &["perl", "-e", script, &path])?;
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pid)
+        .keep((application, callers))
         .keep(folder)
         .keep(client))
 }

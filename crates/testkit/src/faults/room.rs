@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use super::lab::{Lab, Loop, Planted, Small, shell_in};
+use super::process::start;
 use super::{Fault, How, Result, acts};
 
 pub(super) const FULL: Fault = Fault {
@@ -26,6 +27,44 @@ fn full(_: &Path) -> Result<Planted> {
         return Err("the small file system took more than its size".into());
     }
     Ok(Planted::in_namespace(server).keep(small).keep(client))
+}
+
+pub(super) const PRIVATE: Fault = Fault {
+    id: "full file system of a mount namespace",
+    planted: "A tmpfs of 256 KiB that only a service has, in a mount namespace of its own, as /dev/shm of a container; it is full.",
+    speaks: &[acts("disk-full", "mount//proc/PID/root/*")],
+    may: &[],
+    how: How::Here(private),
+};
+
+fn private(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let folder = tempfile::tempdir()?;
+    let point = folder
+        .path()
+        .to_str()
+        .ok_or("the path is no text")?
+        .to_owned();
+    let mounts = r#"mount -t tmpfs -o size=256k none "$1" && exec perl -e 'while (1) { open my $log, ">>", "$ARGV[0]/log"; syswrite $log, "x" x 65536; select undef, undef, undef, 0.0005 }' "$1""#;
+    let service = start(
+        &server,
+        &[
+            "unshare",
+            "-m",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            mounts,
+            "sh",
+            &point,
+        ],
+    )?;
+    Ok(Planted::in_namespace(server)
+        .suffered_by(service.pid())
+        .keep(service)
+        .keep(folder)
+        .keep(client))
 }
 
 pub(super) const INODES: Fault = Fault {

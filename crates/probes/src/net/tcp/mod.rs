@@ -35,6 +35,7 @@ mod state {
     pub(super) const CLOSE_WAIT: u8 = 8;
     pub(super) const LAST_ACK: u8 = 9;
     pub(super) const LISTEN: u8 = 10;
+    pub(super) const CLOSING: u8 = 11;
 }
 
 /// The probe.

@@ -37,6 +37,8 @@ pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
                 state::FIN_WAIT1,
                 state::CLOSE_WAIT,
                 state::LAST_ACK,
+                // Both ends closed: a reply of the last request, whose client gave up.
+                state::CLOSING,
             ]
             .contains(&socket.state)
         })
@@ -183,6 +185,12 @@ mod tests {
         assert_eq!(counted(&[], &[small]), (1.0, 0.0));
         let one_reply = socket(5, |socket, _| socket.wqueue = 1100);
         assert_eq!(counted(&[], &[one_reply]), (1.0, 1.0));
+        // The server closes after its reply, the client gives up: no process has the socket open any more.
+        let closing = socket(5, |socket, info| {
+            (socket.state, socket.inode) = (state::CLOSING, 0);
+            info.retransmits = 2;
+        });
+        assert_eq!(counted(&[], &[closing]), (1.0, 1.0));
         let long_lived = socket(5, |_, info| info.bytes_acked = Some(9000));
         assert_eq!(counted(&[], &[long_lived]), (1.0, 0.0));
     }
