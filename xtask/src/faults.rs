@@ -186,15 +186,15 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                     "cured": tried.cure.as_ref().and_then(|cure| cure.load.as_ref().ok()),
                 });
                 let cured = tried.cured();
-                (tried.harm(), void, table::measured(&tried), facts, cured, tried.document)
+                (tried.harm(), void, table::measured(&tried), facts, cured, tried.document, tried.verdict)
             }),
             What::Jvm(plan) => jvms.run(plan, &programs, &interrupted).map(|tried| {
                 let facts = json!({"params": plan.params, "jdk": plan.jdk, "collector": plan.collector, "confirmed": tried.confirmed});
-                (tried.harm, tried.void, tried.confirmed, facts, None, tried.document)
+                (tried.harm, tried.void, tried.confirmed, facts, None, tried.document, tried.verdict)
             }),
         };
         interrupted.check()?;
-        let (harm, void, measured, facts, cured, document) = tried.unwrap_or_else(|error| {
+        let (harm, void, measured, facts, cured, document, verdict) = tried.unwrap_or_else(|error| {
             (
                 Harm::Harmless,
                 Some(format!("{error:#}")),
@@ -202,12 +202,14 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                 Value::Null,
                 None,
                 Value::Null,
+                String::new(),
             )
         });
-        let said = Said::from_document(&document);
+        let said = Said::from_document(&document, &verdict);
+        let expects = plan.expects();
         let score = match &void {
             Some(_) => Score::Void,
-            None => match Score::rate(harm, &plan.expects(), &said) {
+            None => match Score::rate(harm, &expects, &said) {
                 Score::FalseAct if plan.forewarned(&said.acts) => Score::Weak,
                 score => score,
             },
@@ -226,8 +228,8 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         println!("{}", row.line());
         let line = json!({
             "command": command, "day": day, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
-            "measured": row.measured, "said": row.said, "score": score, "cured": row.cured, "void": void, "expects": plan.expects(), "facts": facts,
-            "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
+            "measured": row.measured, "said": row.said, "score": score, "cured": row.cured, "void": void, "expects": expects.own, "second": expects.second, "facts": facts,
+            "verdict": verdict, "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
         if matches!(score, Score::Missed | Score::Denied | Score::FalseAct) {

@@ -44,6 +44,8 @@ pub struct Tried {
     pub confirmed: Result<String, String>,
     /// The document of `check`.
     pub document: Value,
+    /// The first line of its page.
+    pub verdict: String,
     /// How long `check` took.
     pub check: Duration,
     /// The effect of its advice, where it names a knob with a value and the fault hurts.
@@ -251,6 +253,12 @@ impl Trial<'_> {
             self.check(plan.with_pid.then(|| running.pid()))?
         };
         let check = began.elapsed();
+        let verdict = if document.is_null() {
+            String::new()
+        } else {
+            let (rungwise, folder) = (&self.programs.rungwise, &self.shell.folder);
+            verdict(rungwise, &document, folder, &self.shell.interrupted)?
+        };
         let with = self.end_load(&mut load, &pressed, during)?;
         let confirmed = self.confirm(kind);
         let hurts = Harm::between(&without, &with) == Harm::Hurts;
@@ -278,6 +286,7 @@ impl Trial<'_> {
             after,
             confirmed,
             document,
+            verdict,
             check,
             cure,
         })
@@ -531,6 +540,28 @@ pub(super) fn asked(
     serde_json::from_str(&printed).with_context(why)
 }
 
+/// The first line of a document's page: the verdict as a user sees it.
+pub(super) fn verdict(
+    rungwise: &Path,
+    document: &Value,
+    folder: &Path,
+    interrupted: &Interrupted,
+) -> Result<String> {
+    let path = folder.join("asked.json");
+    std::fs::write(&path, document.to_string())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let log = folder.join("verdict.out");
+    let mut command = Command::new(rungwise);
+    command.arg("report").arg(&path).args([
+        "--format", "text", "--color", "never", "--quiet",
+    ]);
+    Group::start(command, &log)?.wait(CHECK, interrupted)?;
+    let page = read(&log);
+    let line = page.lines().find(|line| !line.trim().is_empty());
+    line.map(str::to_owned)
+        .with_context(|| format!("rungwise report: {}", read(&log.with_extension("err"))))
+}
+
 /// What a document of `load udp` says.
 fn udp(document: &Value) -> Seen {
     let number = |pointer: &str| {
@@ -624,6 +655,7 @@ mod tests {
             after: seen(100.0),
             confirmed: Ok("yes".to_owned()),
             document: Value::Null,
+            verdict: String::new(),
             check: Duration::ZERO,
             cure: Some(Cure {
                 knobs: vec!["a.knob=1".to_owned()],

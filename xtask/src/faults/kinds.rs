@@ -310,6 +310,21 @@ impl Kinds {
         found.with_context(|| format!("no service {id} in xtask/faults/services.toml"))
     }
 
+    /// Rules that name a kind; none for a healthy load or a kind that is no more.
+    pub fn expects(&self, id: &str) -> &[String] {
+        let host = self.host.iter().map(|kind| (&kind.id, &kind.expects));
+        let jvm = self.jvm.iter().map(|kind| (&kind.id, &kind.expects));
+        let mut all = host.chain(jvm);
+        all.find(|(known, _)| *known == id)
+            .map_or(&[], |(_, expects)| expects)
+    }
+
+    /// `jvm gc` is asked about this kind.
+    pub fn reads_gc_log(&self, id: &str) -> bool {
+        let kind = self.jvm.iter().find(|kind| kind.id == id);
+        kind.is_some_and(|kind| kind.confirm == Proof::Report)
+    }
+
     /// Fails where no kind has this name.
     pub fn must_know(&self, id: &str) -> Result<()> {
         if self.host.iter().any(|kind| kind.id == id) || self.jvm.iter().any(|kind| kind.id == id) {

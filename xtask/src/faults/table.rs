@@ -197,10 +197,20 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
          `rungwise check`, `jvm threads` or `jvm gc`. Kind, severity, service, load and neighbours follow from the seed. Harm is what a\n\
          client with a fixed schedule sees: *hurts* where 20 % of the rate is lost or fails, or p99 is five times as long and at least 5 ms\n\
          longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. For a JVM problem, the program counts its own harm.\n\n\
-         Faults that hurt: *first*, the first finding to act on names the cause; *named*, a later one or one to watch does; *missed*,\n\
-         none does; *denied*, the verdict is a tick. Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of\n\
+         Faults that hurt: *first*, the first finding to act on names the planted cause, or only findings that name the second fault stand\n\
+         before it; *named*, a later finding to act on does; *missed*, none does; *denied*, none does, and the verdict is a tick. Harm of a trial\n\
+         with a second fault is the harm of both. Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of\n\
          a JVM that will hurt later (a leak, failed evacuations of a small heap) counts as weak where it is named early. A trial is *void*\n\
          if the fault was not confirmed, or if the service was still slow after the undo.\n\n";
+    let unknown = drawn.iter().filter(|trial| trial.is_verdict_unknown(kinds));
+    let unknown = unknown.count();
+    if unknown > 0 {
+        let _ = writeln!(
+            page,
+            "Trials of 2026-11-25 and 2026-11-26 keep the findings but not the verdict. In {unknown} of those that count as missed, a finding \
+             to watch\nnamed the cause; whether a tick stood above it is unknown.\n"
+        );
+    }
     let all: Vec<&Row> = rows.iter().collect();
     for layer in ["host", "JVM"] {
         let of: Vec<&Row> = rows
@@ -235,8 +245,12 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
     page += "\n## What fell short\n\n| score | kind | in | severity | load | said first |\n|---|---|---|--:|---|---|\n";
     let short = [Score::Denied, Score::Missed, Score::Named, Score::FalseAct];
     for score in short {
-        for row in rows.iter().filter(|row| row.score == score) {
-            let (score, id, place) = (score.name(), &row.id, &row.place);
+        for trial in drawn.iter().filter(|trial| trial.row.score == score) {
+            let row = &trial.row;
+            let watched = score == Score::Missed && trial.is_watched(kinds);
+            let watched = if watched { ", only watched" } else { "" };
+            let score = format!("{}{watched}", score.name());
+            let (id, place) = (&row.id, &row.place);
             let said: String = row.said.replace('|', "/").chars().take(160).collect();
             let load = &row.measured;
             let _ = writeln!(
