@@ -34,6 +34,7 @@ pub mod kinds;
 pub mod plan;
 pub mod score;
 pub mod shell;
+pub mod subjects;
 pub mod table;
 
 /// Exit status when a program, a JVM or root is missing.
@@ -186,15 +187,15 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                     "cured": tried.cure.as_ref().and_then(|cure| cure.load.as_ref().ok()),
                 });
                 let cured = tried.cured();
-                (tried.harm(), void, table::measured(&tried), facts, cured, tried.document, tried.verdict)
+                (tried.harm(), void, table::measured(&tried), facts, cured, tried.document, tried.verdict, Some(tried.subjects))
             }),
             What::Jvm(plan) => jvms.run(plan, &programs, &interrupted).map(|tried| {
                 let facts = json!({"params": plan.params, "jdk": plan.jdk, "collector": plan.collector, "confirmed": tried.confirmed});
-                (tried.harm, tried.void, tried.confirmed, facts, None, tried.document, tried.verdict)
+                (tried.harm, tried.void, tried.confirmed, facts, None, tried.document, tried.verdict, None)
             }),
         };
         interrupted.check()?;
-        let (harm, void, measured, facts, cured, document, verdict) = tried.unwrap_or_else(|error| {
+        let (harm, void, measured, facts, cured, document, verdict, subjects) = tried.unwrap_or_else(|error| {
             (
                 Harm::Harmless,
                 Some(format!("{error:#}")),
@@ -203,9 +204,12 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                 None,
                 Value::Null,
                 String::new(),
+                None,
             )
         });
-        let said = Said::from_document(&document, &verdict);
+        let said = Said::from_document(&document, &verdict, subjects.as_ref());
+        let elsewhere = said.acts.iter().filter(|act| act.is_elsewhere);
+        let elsewhere: BTreeSet<&str> = elsewhere.map(|act| act.rule.as_str()).collect();
         let expects = plan.expects();
         let score = match &void {
             Some(_) => Score::Void,
@@ -229,10 +233,10 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         let line = json!({
             "command": command, "day": day, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
             "measured": row.measured, "said": row.said, "score": score, "cured": row.cured, "void": void, "expects": expects.own, "second": expects.second, "facts": facts,
-            "verdict": verdict, "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
+            "verdict": verdict, "elsewhere": elsewhere, "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
-        if matches!(score, Score::Missed | Score::Denied | Score::FalseAct) {
+        if matches!(score, Score::WrongSubject | Score::Missed | Score::Denied | Score::FalseAct) {
             // With all its readings: what a wrong answer rests on.
             let stem = name.trim_end_matches(".jsonl");
             let path = folder.join(format!("{stem}-{}.json", plan.number));

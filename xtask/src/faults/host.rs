@@ -14,8 +14,11 @@ use super::kinds::{Driver, HostKind, Kinds, Load, Service, filled};
 use super::plan::{Beside, HostPlan};
 use super::score::{Harm, Seen, lost};
 use super::shell::{Group, Interrupted, Shell, last_line, read};
+use super::subjects::{Subjects, loop_devices};
 use crate::packages;
 
+/// The server's device.
+const DEVICE: &str = "srv";
 /// Seconds of load before the fault, with it, and after it.
 const BEFORE: f64 = 3.0;
 const AFTER: f64 = 2.0;
@@ -46,6 +49,8 @@ pub struct Tried {
     pub document: Value,
     /// The first line of its page.
     pub verdict: String,
+    /// What findings may be about.
+    pub subjects: Subjects,
     /// How long `check` took.
     pub check: Duration,
     /// The effect of its advice, where it names a knob with a value and the fault hurts.
@@ -169,7 +174,7 @@ pub fn run(
             ("ADDR", bench::SERVER.to_owned()),
             ("CLIENT_ADDR", bench::CLIENT.to_owned()),
             ("PORT", service.port.to_string()),
-            ("DEV", "srv".to_owned()),
+            ("DEV", DEVICE.to_owned()),
             ("CLIENT_DEV", "cli".to_owned()),
             ("SERVER_NS", bench.server()),
             ("CLIENT_NS", bench.client()),
@@ -246,6 +251,17 @@ impl Trial<'_> {
         };
         let mut load = self.start_load(&pressed, during)?;
         self.shell.interrupted.sleep(SETTLES)?;
+        let scripts = std::iter::once(&planted).chain(&second);
+        let scripts: Vec<u32> = scripts.map(|(group, _)| group.pid()).collect();
+        let mut subjects = Subjects {
+            port: self.service.port,
+            device: DEVICE,
+            folder: self.shell.folder.clone(),
+            disks: loop_devices(&self.shell.folder),
+            group: self.shell.variables["NAME"].clone(),
+            ..Subjects::default()
+        };
+        subjects.add_processes(running.pid(), &scripts);
         let began = Instant::now();
         let document = if self.programs.rehearses {
             Value::Null
@@ -253,6 +269,7 @@ impl Trial<'_> {
             self.check(plan.with_pid.then(|| running.pid()))?
         };
         let check = began.elapsed();
+        subjects.add_processes(running.pid(), &scripts);
         let verdict = if document.is_null() {
             String::new()
         } else {
@@ -287,6 +304,7 @@ impl Trial<'_> {
             confirmed,
             document,
             verdict,
+            subjects,
             check,
             cure,
         })
@@ -656,6 +674,7 @@ mod tests {
             confirmed: Ok("yes".to_owned()),
             document: Value::Null,
             verdict: String::new(),
+            subjects: Subjects::default(),
             check: Duration::ZERO,
             cure: Some(Cure {
                 knobs: vec!["a.knob=1".to_owned()],

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::kinds::Kinds;
 use super::known_rules;
-use super::score::{Expects, Harm, Said, Score, Seen, rule_of};
+use super::score::{Claim, Expects, Harm, Said, Score, Seen, rule_of};
 use super::table::{self, Row};
 use crate::tree::Tree;
 
@@ -59,6 +59,9 @@ pub struct Trial {
     /// Mark and word of the verdict, as `✗ act`; trials before 2026-11-27 lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
+    /// Rules to act on with a finding about something else than what was planted.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub elsewhere: BTreeSet<String>,
 }
 
 impl Trial {
@@ -75,7 +78,8 @@ impl Trial {
         row.severity = round(row.severity, 3);
         row.said = row.said.chars().take(SENTENCE).collect();
         let verdict = line["verdict"].as_str();
-        let said = Said::from_document(line, verdict.unwrap_or_default());
+        let said = Said::from_document(line, verdict.unwrap_or_default(), None);
+        let elsewhere = line.get("elsewhere").cloned().unwrap_or_default();
         let params = facts.get("params").cloned().unwrap_or_default();
         let layer = if row.is_jvm() { "jvm" } else { "host" };
         Ok(Self {
@@ -90,6 +94,7 @@ impl Trial {
             acts: once(rules(said.acts)),
             watches: once(rules(said.watches)),
             verdict: verdict.map(|line| line.split(": ").next().unwrap_or(line).to_owned()),
+            elsewhere: serde_json::from_value::<Option<_>>(elsewhere)?.unwrap_or_default(),
             row,
         })
     }
@@ -121,7 +126,7 @@ impl Trial {
     /// Scores a trial again that was scored before verdicts were kept: a second fault stood for the planted one then, and a finding to
     /// watch for one to act on.
     fn judge_again(&mut self, kinds: &Kinds) {
-        let scores = [Score::First, Score::Named, Score::Missed, Score::Denied];
+        let scores = [Score::First, Score::Named, Score::WrongSubject, Score::Missed, Score::Denied];
         if self.verdict.is_some() || !scores.contains(&self.row.score) {
             return;
         }
@@ -129,7 +134,11 @@ impl Trial {
         let first = self.row.said.split_once(": ");
         let with_sentence = |rule: &String| {
             let own = first.filter(|(first, _)| first == rule);
-            (rule.clone(), own.map_or_else(String::new, |(_, sentence)| sentence.to_owned()))
+            Claim {
+                rule: rule.clone(),
+                sentence: own.map_or_else(String::new, |(_, sentence)| sentence.to_owned()),
+                is_elsewhere: self.elsewhere.contains(rule),
+            }
         };
         // The page of `jvm gc` had a tick over findings to watch.
         let ticks = kinds.reads_gc_log(&self.row.id) && self.acts.is_empty();
@@ -170,8 +179,8 @@ fn rounded(seen: Seen) -> Seen {
     }
 }
 
-fn rules(said: Vec<(String, String)>) -> Vec<String> {
-    said.into_iter().map(|(rule, _)| rule).collect()
+fn rules(said: Vec<Claim>) -> Vec<String> {
+    said.into_iter().map(|claim| claim.rule).collect()
 }
 
 fn once(rules: Vec<String>) -> Vec<String> {
@@ -385,6 +394,7 @@ pub(super) mod tests {
             acts: Vec::new(),
             watches: Vec::new(),
             verdict: None,
+            elsewhere: BTreeSet::new(),
         }
     }
 

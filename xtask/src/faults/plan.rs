@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kinds::{Draw, HostKind, JvmKind, Kinds, Layer};
-use super::score::{Expects, rule_of};
+use super::score::{Claim, Expects, rule_of};
 
 /// Severity of the fixed set: most of the way to ruin, so that it hurts on a fast machine as well.
 const FIXED_SEVERITY: f64 = 0.9;
@@ -195,14 +195,15 @@ impl Plan {
     }
 
     /// These rules name what will hurt later.
-    pub fn forewarned(&self, acts: &[(String, String)]) -> bool {
+    pub fn forewarned(&self, acts: &[Claim]) -> bool {
         let What::Jvm(plan) = &self.what else {
             return false;
         };
-        plan.kind.forewarns
-            && acts
-                .iter()
-                .all(|(rule, _)| plan.kind.expects.iter().any(|one| rule_of(one) == rule))
+        let expects = |act: &Claim| {
+            let mut expects = plan.kind.expects.iter();
+            expects.any(|one| rule_of(one) == act.rule)
+        };
+        plan.kind.forewarns && acts.iter().all(expects)
     }
 
     /// What it is planted in: a service, or a JVM and its collector.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::subjects::Subjects;
+
 /// What the load saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
@@ -77,6 +79,8 @@ pub enum Score {
     First,
     /// It hurts, and a later finding to act on names it.
     Named,
+    /// It hurts, and the findings to act on that name it accuse another process, port, device, mount or group.
+    WrongSubject,
     /// It hurts, no finding to act on names it, and the verdict is no tick.
     Missed,
     /// It hurts, and the verdict is a tick.
@@ -93,9 +97,10 @@ pub enum Score {
 
 impl Score {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::First,
         Self::Named,
+        Self::WrongSubject,
         Self::Missed,
         Self::Denied,
         Self::Quiet,
@@ -109,6 +114,7 @@ impl Score {
         match self {
             Self::First => "first",
             Self::Named => "named",
+            Self::WrongSubject => "wrong subject",
             Self::Missed => "missed",
             Self::Denied => "denied",
             Self::Quiet => "quiet",
@@ -121,7 +127,8 @@ impl Score {
     /// Of what was said about a fault that hurt so. A second fault is a fault as well: what names it may stand before the first one, but it
     /// does not stand for it.
     pub fn rate(harm: Harm, expects: &Expects, said: &Said) -> Self {
-        let place = said.acts.iter().position(|act| expects.is_own(act));
+        let is_own = |act: &Claim| expects.is_own(act) && !act.is_elsewhere;
+        let place = said.acts.iter().position(is_own);
         match harm {
             Harm::Weak => Self::Weak,
             Harm::Harmless if said.acts.is_empty() => Self::Quiet,
@@ -131,6 +138,7 @@ impl Score {
                     Self::First
                 }
                 Some(_) => Self::Named,
+                None if said.acts.iter().any(|act| expects.is_own(act)) => Self::WrongSubject,
                 None if said.tick => Self::Denied,
                 None => Self::Missed,
             },
@@ -148,22 +156,35 @@ pub struct Expects {
 }
 
 impl Expects {
-    /// A finding, rule and sentence, names the planted kind.
-    pub fn is_own(&self, said: &(String, String)) -> bool {
-        self.own.iter().any(|expected| matches(expected, said))
+    /// A finding names the planted kind, be it of the right subject or not.
+    pub fn is_own(&self, claim: &Claim) -> bool {
+        self.own.iter().any(|expected| claim.is(expected))
     }
 
     /// A finding names the second fault.
-    pub fn is_second(&self, said: &(String, String)) -> bool {
-        self.second.iter().any(|expected| matches(expected, said))
+    pub fn is_second(&self, claim: &Claim) -> bool {
+        self.second.iter().any(|expected| claim.is(expected))
     }
 }
 
-/// Whether a finding is what is expected.
-fn matches(expected: &str, (rule, sentence): &(String, String)) -> bool {
-    match expected.split_once(": ") {
-        Some((of, words)) => of == rule && sentence.contains(words),
-        None => expected == rule,
+/// A finding, as far as it is scored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Its rule.
+    pub rule: String,
+    /// Its sentence.
+    pub sentence: String,
+    /// Its subject is not what was planted.
+    pub is_elsewhere: bool,
+}
+
+impl Claim {
+    /// It is what is expected: `rule` or `rule: words`.
+    fn is(&self, expected: &str) -> bool {
+        match expected.split_once(": ") {
+            Some((of, words)) => of == self.rule && self.sentence.contains(words),
+            None => expected == self.rule,
+        }
     }
 }
 
@@ -175,10 +196,10 @@ pub fn rule_of(expected: &str) -> &str {
 /// What a reader said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Findings to act on, rule and sentence, first things first.
-    pub acts: Vec<(String, String)>,
+    /// Findings to act on, first things first.
+    pub acts: Vec<Claim>,
     /// Those to watch.
-    pub watches: Vec<(String, String)>,
+    pub watches: Vec<Claim>,
     /// The verdict is a tick: `✓`.
     pub tick: bool,
     /// The first sentence, act before watch.
@@ -187,21 +208,29 @@ pub struct Said {
 
 impl Said {
     /// Of a document of `check`, `jvm gc` or `jvm threads`, and of the first line of its page: what a user sees decides whether it is a tick.
-    pub fn from_document(document: &Value, verdict: &str) -> Self {
+    /// `subjects` is what was planted, where it is known.
+    pub fn from_document(document: &Value, verdict: &str, subjects: Option<&Subjects>) -> Self {
         let findings = document["findings"].as_array();
         let with = |outcome: &str| {
             let all = findings.into_iter().flatten();
             let text = |value: &Value| value.as_str().map(str::to_owned);
             all.filter(|finding| finding["outcome"] == outcome)
                 .filter_map(|finding| {
-                    let sentence = text(&finding["sentence"]).unwrap_or_default();
-                    Some((text(&finding["rule"])?, sentence))
+                    let rule = text(&finding["rule"])?;
+                    let subject = finding["subject"].as_str().unwrap_or("host");
+                    let is_elsewhere =
+                        subjects.is_some_and(|subjects| !subjects.include(&rule, subject));
+                    Some(Claim {
+                        rule,
+                        sentence: text(&finding["sentence"]).unwrap_or_default(),
+                        is_elsewhere,
+                    })
                 })
-                .collect::<Vec<(String, String)>>()
+                .collect::<Vec<Claim>>()
         };
         let (acts, watches) = (with("act"), with("watch"));
         let first = acts.first().or(watches.first());
-        let first = first.map(|(rule, sentence)| format!("{rule}: {sentence}"));
+        let first = first.map(|claim| format!("{}: {}", claim.rule, claim.sentence));
         Self {
             acts,
             watches,
@@ -255,7 +284,7 @@ mod tests {
             .iter()
             .map(|(rule, outcome)| json!({"rule": rule, "outcome": outcome, "sentence": "s"}))
             .collect();
-        Said::from_document(&json!({"findings": findings}), verdict)
+        Said::from_document(&json!({"findings": findings}), verdict, None)
     }
 
     #[test]
@@ -267,7 +296,7 @@ mod tests {
             Score::rate(
                 Harm::Hurts,
                 &expects,
-                &Said::from_document(&json!({"findings": findings}), ""),
+                &Said::from_document(&json!({"findings": findings}), "", None),
             )
         };
         assert_eq!(score("the heap is too small"), Score::First);
@@ -320,14 +349,35 @@ mod tests {
     }
 
     #[test]
+    fn the_right_rule_about_another_process_is_a_wrong_subject() {
+        let expects = expects(&["affinity-narrow"], &[]);
+        let subjects = Subjects {
+            service: [51].into(),
+            ..Subjects::default()
+        };
+        let score = |pids: &[u32]| {
+            let findings: Vec<Value> = pids
+                .iter()
+                .map(|pid| json!({"rule": "affinity-narrow", "outcome": "act", "subject": format!("process/{pid}")}))
+                .collect();
+            let said =
+                Said::from_document(&json!({"findings": findings}), "✗ act: s", Some(&subjects));
+            Score::rate(Harm::Hurts, &expects, &said)
+        };
+        assert_eq!(score(&[51, 66]), Score::First);
+        assert_eq!(score(&[66, 51]), Score::Named);
+        assert_eq!(score(&[66]), Score::WrongSubject);
+    }
+
+    #[test]
     fn a_tick_is_what_the_page_shows() {
         let watch =
             json!({"findings": [{"rule": "gc-full", "outcome": "watch", "sentence": "2 of them"}]});
-        let said = |verdict| Said::from_document(&watch, verdict);
+        let said = |verdict| Said::from_document(&watch, verdict, None);
         assert!(said("✓ nothing to act on: 9 pauses take 1 ms").tick);
         assert!(!said("• to watch: 2 of them").tick);
         assert!(!said("? incomplete: a deadlock cannot be excluded").tick);
         assert_eq!(said("").first, "gc-full: 2 of them");
-        assert_eq!(Said::from_document(&json!({}), "").first, "nothing");
+        assert_eq!(Said::from_document(&json!({}), "", None).first, "nothing");
     }
 }

@@ -101,7 +101,8 @@ fn shares(rows: &[&Row]) -> String {
     let first = count(rows, Score::First);
     let named = count(rows, Score::Named);
     let denied = count(rows, Score::Denied);
-    let hurts = first + named + denied + count(rows, Score::Missed);
+    let elsewhere = count(rows, Score::WrongSubject);
+    let hurts = first + named + elsewhere + denied + count(rows, Score::Missed);
     let wrong = count(rows, Score::FalseAct);
     let harmless = wrong + count(rows, Score::Quiet);
     let percent = |part: usize, whole: usize| {
@@ -112,7 +113,7 @@ fn shares(rows: &[&Row]) -> String {
         }
     };
     format!(
-        "of {hurts} that hurt: cause first in {}, named in {}, denied in {denied}; of {harmless} harmless: false act in {}\n",
+        "of {hurts} that hurt: cause first in {}, named in {}, of a wrong subject in {elsewhere}, denied in {denied}; of {harmless} harmless: false act in {}\n",
         percent(first, hurts),
         percent(first + named, hurts),
         percent(wrong, harmless)
@@ -198,7 +199,8 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
          client with a fixed schedule sees: *hurts* where 20 % of the rate is lost or fails, or p99 is five times as long and at least 5 ms\n\
          longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. For a JVM problem, the program counts its own harm.\n\n\
          Faults that hurt: *first*, the first finding to act on names the planted cause, or only findings that name the second fault stand\n\
-         before it; *named*, a later finding to act on does; *missed*, none does; *denied*, none does, and the verdict is a tick. Harm of a trial\n\
+         before it; *named*, a later finding to act on does; *wrong subject*, those\n\
+         that do accuse another process, port, device, mount or control group than the planted one; *missed*, none does; *denied*, none does, and the verdict is a tick. Harm of a trial\n\
          with a second fault is the harm of both. Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of\n\
          a JVM that will hurt later (a leak, failed evacuations of a small heap) counts as weak where it is named early. A trial is *void*\n\
          if the fault was not confirmed, or if the service was still slow after the undo.\n\n";
@@ -243,7 +245,13 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
     }
     begins(&mut page, trials, kinds);
     page += "\n## What fell short\n\n| score | kind | in | severity | load | said first |\n|---|---|---|--:|---|---|\n";
-    let short = [Score::Denied, Score::Missed, Score::Named, Score::FalseAct];
+    let short = [
+        Score::Denied,
+        Score::Missed,
+        Score::WrongSubject,
+        Score::Named,
+        Score::FalseAct,
+    ];
     for score in short {
         for trial in drawn.iter().filter(|trial| trial.row.score == score) {
             let row = &trial.row;
@@ -390,7 +398,7 @@ mod tests {
         ];
         let text = totals(&rows);
         assert!(
-            text.contains("of 4 that hurt: cause first in 25 %, named in 50 %, denied in 1"),
+            text.contains("of 4 that hurt: cause first in 25 %, named in 50 %, of a wrong subject in 0, denied in 1"),
             "{text}"
         );
         assert!(text.contains("of 1 harmless: false act in 0 %"), "{text}");
