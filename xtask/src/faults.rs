@@ -227,12 +227,17 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             measured,
             said: void.clone().unwrap_or_else(|| said.first.clone()),
             score,
+            beside: if matches!(score, Score::First | Score::Named) {
+                expects.beside(&said.acts)
+            } else {
+                Vec::new()
+            },
             cured: cured.filter(|_| void.is_none()),
         };
         println!("{}", row.line());
         let line = json!({
             "command": command, "day": day, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
-            "measured": row.measured, "said": row.said, "score": score, "cured": row.cured, "void": void, "expects": expects.own, "second": expects.second, "facts": facts,
+            "measured": row.measured, "said": row.said, "score": score, "beside": row.beside, "cured": row.cured, "void": void, "expects": expects.own, "second": expects.second, "facts": facts,
             "verdict": verdict, "elsewhere": elsewhere, "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;

@@ -147,7 +147,12 @@ impl Trial {
             tick: ticks || self.row.score == Score::Denied,
             ..Said::default()
         };
-        self.row.score = Score::rate(self.row.harm, &self.expects(kinds), &said);
+        let expects = self.expects(kinds);
+        self.row.score = Score::rate(self.row.harm, &expects, &said);
+        self.row.beside = match self.row.score {
+            Score::First | Score::Named => expects.beside(&said.acts),
+            _ => Vec::new(),
+        };
     }
 
     /// All of it was drawn at random. Trials of chosen kinds, severities or curves do not count in shares of all faults.
@@ -384,6 +389,7 @@ pub(super) mod tests {
                 measured: String::new(),
                 said: String::new(),
                 score,
+                beside: Vec::new(),
                 cured: None,
             },
             params: BTreeMap::from([("perten".to_owned(), format!("{:.0}", severity * 1000.0))]),
@@ -550,6 +556,10 @@ pub(super) mod tests {
         assert_eq!(both, (Score::First, false));
         let watched = again(&[], &["tcp-retrans"], "redis", Score::Named);
         assert_eq!(watched, (Score::Missed, true));
+        let mut trial = loss(0.9, Harm::Hurts, &["tcp-retrans", "steal"], &[]);
+        trial.row.score = Score::First;
+        trial.judge_again(&kinds);
+        assert_eq!(trial.row.beside, ["steal"]);
         let denied = again(&[], &[], "redis", Score::Denied);
         assert_eq!(denied, (Score::Denied, false));
     }

@@ -1,5 +1,7 @@
 //! The score of a trial: how much the fault hurt by other means, and whether the reader named its cause.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -159,6 +161,21 @@ impl Expects {
     /// A finding names the planted kind, be it of the right subject or not.
     pub fn is_own(&self, claim: &Claim) -> bool {
         self.own.iter().any(|expected| claim.is(expected))
+    }
+
+    /// Rules that act beside the one that names the cause, and neither name a planted fault of the right subject nor follow from one.
+    pub fn beside(&self, acts: &[Claim]) -> Vec<String> {
+        let planted = self.own.iter().chain(&self.second);
+        let follow: BTreeSet<&str> = planted
+            .flat_map(|expected| rungwise_rules::consequences(rule_of(expected)))
+            .collect();
+        let is_planted = |act: &&Claim| {
+            let named = self.is_own(act) || self.is_second(act);
+            named && !act.is_elsewhere || follow.contains(act.rule.as_str())
+        };
+        let beside = acts.iter().filter(|act| !is_planted(act));
+        let beside: BTreeSet<&str> = beside.map(|act| act.rule.as_str()).collect();
+        beside.into_iter().map(str::to_owned).collect()
     }
 
     /// A finding names the second fault.
@@ -346,6 +363,24 @@ mod tests {
             Score::Named
         );
         assert_eq!(score(&["priority-low"]), Score::Missed);
+    }
+
+    #[test]
+    fn beside_is_what_neither_names_a_planted_fault_nor_follows_from_one() {
+        let expects = expects(&["cgroup-frozen"], &["nf-drop"]);
+        let claim = |rule: &str, is_elsewhere| Claim {
+            rule: rule.to_owned(),
+            is_elsewhere,
+            ..Claim::default()
+        };
+        let acts = [
+            claim("cgroup-frozen", false),
+            claim("tcp-listen-overflow", false),
+            claim("nf-drop", false),
+            claim("steal", false),
+            claim("cgroup-frozen", true),
+        ];
+        assert_eq!(expects.beside(&acts), ["cgroup-frozen", "steal"]);
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub struct Row {
     pub said: String,
     /// What that is worth.
     pub score: Score,
+    /// Rules that act beside the right one, without a part in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// The effect of its advice, and whether it removed half of the harm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cured: Option<(String, bool)>,
@@ -112,8 +115,10 @@ fn shares(rows: &[&Row]) -> String {
             format!("{:.0} %", part as f64 / whole as f64 * 100.0)
         }
     };
+    let beside: usize = rows.iter().map(|row| row.beside.len()).sum();
     format!(
-        "of {hurts} that hurt: cause first in {}, named in {}, of a wrong subject in {elsewhere}, denied in {denied}; of {harmless} harmless: false act in {}\n",
+        "of {hurts} that hurt: cause first in {}, named in {}, of a wrong subject in {elsewhere}, denied in {denied}, {beside} beside; of {harmless} \
+         harmless: false act in {}\n",
         percent(first, hurts),
         percent(first + named, hurts),
         percent(wrong, harmless)
@@ -201,7 +206,7 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
          Faults that hurt: *first*, the first finding to act on names the planted cause, or only findings that name the second fault stand\n\
          before it; *named*, a later finding to act on does; *wrong subject*, those\n\
          that do accuse another process, port, device, mount or control group than the planted one; *missed*, none does; *denied*, none does, and the verdict is a tick. Harm of a trial\n\
-         with a second fault is the harm of both. Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of\n\
+         with a second fault is the harm of both. *Beside* counts rules that act in a first or named trial without a part in it. Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of\n\
          a JVM that will hurt later (a leak, failed evacuations of a small heap) counts as weak where it is named early. A trial is *void*\n\
          if the fault was not confirmed, or if the service was still slow after the undo.\n\n";
     let unknown = drawn.iter().filter(|trial| trial.is_verdict_unknown(kinds));
@@ -267,6 +272,20 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
                 row.severity
             );
         }
+    }
+    page += "\n## Beside the right finding\n\nRules that acted in trials that are first or named, and neither name a planted fault nor follow from one \
+        (`crates/rules/src/causes.rs`).\n\n| rule | trials | of kinds |\n|---|--:|---|\n";
+    let mut beside: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for row in &rows {
+        for rule in &row.beside {
+            beside.entry(rule).or_default().push(&row.id);
+        }
+    }
+    for (rule, mut kinds) in beside {
+        let count = kinds.len();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let _ = writeln!(page, "| {rule} | {count} | {} |", kinds.join(", "));
     }
     let taken: Vec<_> = rows
         .iter()
@@ -353,8 +372,12 @@ fn third(severity: f64) -> &'static str {
 
 fn table(page: &mut String, title: &str, groups: &BTreeMap<String, Vec<&Row>>) {
     let names: Vec<&str> = Score::ALL.iter().map(|score| score.name()).collect();
-    let _ = writeln!(page, "| {title} | trials | {} |", names.join(" | "));
-    let _ = writeln!(page, "|---|--:|{}", "--:|".repeat(names.len()));
+    let _ = writeln!(
+        page,
+        "| {title} | trials | {} | beside |",
+        names.join(" | ")
+    );
+    let _ = writeln!(page, "|---|--:|{}", "--:|".repeat(names.len() + 1));
     for (name, rows) in groups {
         let cells: Vec<String> = Score::ALL
             .iter()
@@ -363,7 +386,12 @@ fn table(page: &mut String, title: &str, groups: &BTreeMap<String, Vec<&Row>>) {
                 some => some.to_string(),
             })
             .collect();
-        let _ = writeln!(page, "| {name} | {} | {} |", rows.len(), cells.join(" | "));
+        let beside = match rows.iter().map(|row| row.beside.len()).sum() {
+            0 => String::new(),
+            some => usize::to_string(&some),
+        };
+        let (count, cells) = (rows.len(), cells.join(" | "));
+        let _ = writeln!(page, "| {name} | {count} | {cells} | {beside} |");
     }
 }
 
@@ -382,6 +410,7 @@ mod tests {
             measured: String::new(),
             said: String::new(),
             score,
+            beside: Vec::new(),
             cured: None,
         }
     }
@@ -398,7 +427,7 @@ mod tests {
         ];
         let text = totals(&rows);
         assert!(
-            text.contains("of 4 that hurt: cause first in 25 %, named in 50 %, of a wrong subject in 0, denied in 1"),
+            text.contains("of 4 that hurt: cause first in 25 %, named in 50 %, of a wrong subject in 0, denied in 1, 0 beside"),
             "{text}"
         );
         assert!(text.contains("of 1 harmless: false act in 0 %"), "{text}");
@@ -417,6 +446,7 @@ mod tests {
         let course = "| cpu-stopped | 0.10 quiet, 0.90 first |";
         assert!(page.contains(course), "{page}");
         assert!(page.contains("| 0 to 0.33 | 1 |"));
+        assert!(page.contains("| denied | quiet | false act | weak | void | beside |"));
         assert!(page.contains("- **cpu-stopped**: "));
     }
 
