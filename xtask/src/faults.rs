@@ -195,18 +195,19 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             }),
         };
         interrupted.check()?;
-        let (harm, void, measured, facts, cured, document, verdict, subjects) = tried.unwrap_or_else(|error| {
-            (
-                Harm::Harmless,
-                Some(format!("{error:#}")),
-                String::new(),
-                Value::Null,
-                None,
-                Value::Null,
-                String::new(),
-                None,
-            )
-        });
+        let (harm, void, measured, facts, cured, document, verdict, subjects) = tried
+            .unwrap_or_else(|error| {
+                (
+                    Harm::Harmless,
+                    Some(format!("{error:#}")),
+                    String::new(),
+                    Value::Null,
+                    None,
+                    Value::Null,
+                    String::new(),
+                    None,
+                )
+            });
         let said = Said::from_document(&document, &verdict, subjects.as_ref());
         let elsewhere = said.acts.iter().filter(|act| act.is_elsewhere);
         let elsewhere: BTreeSet<&str> = elsewhere.map(|act| act.rule.as_str()).collect();
@@ -241,7 +242,10 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             "verdict": verdict, "elsewhere": elsewhere, "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
-        if matches!(score, Score::WrongSubject | Score::Missed | Score::Denied | Score::FalseAct) {
+        if matches!(
+            score,
+            Score::WrongSubject | Score::Missed | Score::Denied | Score::FalseAct
+        ) {
             // With all its readings: what a wrong answer rests on.
             let stem = name.trim_end_matches(".jsonl");
             let path = folder.join(format!("{stem}-{}.json", plan.number));

@@ -570,9 +570,10 @@ pub(super) fn verdict(
         .with_context(|| format!("cannot write {}", path.display()))?;
     let log = folder.join("verdict.out");
     let mut command = Command::new(rungwise);
-    command.arg("report").arg(&path).args([
-        "--format", "text", "--color", "never", "--quiet",
-    ]);
+    command
+        .arg("report")
+        .arg(&path)
+        .args(["--format", "text", "--color", "never", "--quiet"]);
     Group::start(command, &log)?.wait(CHECK, interrupted)?;
     let page = read(&log);
     let line = page.lines().find(|line| !line.trim().is_empty());

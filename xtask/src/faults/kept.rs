@@ -126,7 +126,13 @@ impl Trial {
     /// Scores a trial again that was scored before verdicts were kept: a second fault stood for the planted one then, and a finding to
     /// watch for one to act on.
     fn judge_again(&mut self, kinds: &Kinds) {
-        let scores = [Score::First, Score::Named, Score::WrongSubject, Score::Missed, Score::Denied];
+        let scores = [
+            Score::First,
+            Score::Named,
+            Score::WrongSubject,
+            Score::Missed,
+            Score::Denied,
+        ];
         if self.verdict.is_some() || !scores.contains(&self.row.score) {
             return;
         }

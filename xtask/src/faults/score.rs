@@ -332,12 +332,21 @@ mod tests {
     fn a_cause_is_first_later_missed_or_denied() {
         let expects = expects(&["cfs-throttled"], &[]);
         let score = |harm, said| Score::rate(harm, &expects, &said);
-        let first = said(&[("cfs-throttled", "act"), ("other", "act")], "✗ act: it is");
-        let later = said(&[("other", "act"), ("cfs-throttled", "act")], "✗ act: it is");
+        let first = said(
+            &[("cfs-throttled", "act"), ("other", "act")],
+            "✗ act: it is",
+        );
+        let later = said(
+            &[("other", "act"), ("cfs-throttled", "act")],
+            "✗ act: it is",
+        );
         let watched = said(&[("cfs-throttled", "watch")], "! saturated: disk");
         let wrong = said(&[("other", "act"), ("cfs-throttled", "clear")], "✗ act: no");
         let unseen = said(&[], "? incomplete: 1 resource");
-        let tick = said(&[("cfs-throttled", "watch")], "✓ nothing to act on: 9 rules");
+        let tick = said(
+            &[("cfs-throttled", "watch")],
+            "✓ nothing to act on: 9 rules",
+        );
         assert_eq!(score(Harm::Hurts, first.clone()), Score::First);
         assert_eq!(score(Harm::Hurts, later), Score::Named);
         assert_eq!(score(Harm::Hurts, watched), Score::Missed);

@@ -138,7 +138,10 @@ mod tests {
             ("realtime-hog", "process/66"),
             ("tcp-listen-overflow", "port/tcp/0.0.0.0:6379"),
             ("unix-listen-overflow", "port/unix:/tmp/rwf-7-1/app.sock"),
-            ("tcp-rwnd-limited", "connection/10.83.0.1:6379>10.83.0.2:50000"),
+            (
+                "tcp-rwnd-limited",
+                "connection/10.83.0.1:6379>10.83.0.2:50000",
+            ),
             ("qdisc-limit", "device/srv"),
             ("disk-full", "mount//tmp/rwf-7-1/disk"),
             ("disk-saturated", "disk/loop3"),
