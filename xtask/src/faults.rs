@@ -105,6 +105,9 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         for file in &options.from {
             trials.extend(kept::read(file)?);
         }
+        for trial in &mut trials {
+            trial.judge_again(&kinds);
+        }
         let rows: Vec<Row> = trials.iter().map(|trial| trial.row.clone()).collect();
         print!("{}", table::totals(&rows));
         kept::write(tree, &kinds, trials, options.append)?;

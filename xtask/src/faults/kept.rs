@@ -125,7 +125,7 @@ impl Trial {
 
     /// Scores a trial again that was scored before verdicts were kept: a second fault stood for the planted one then, and a finding to
     /// watch for one to act on.
-    fn judge_again(&mut self, kinds: &Kinds) {
+    pub fn judge_again(&mut self, kinds: &Kinds) {
         let scores = [
             Score::First,
             Score::Named,
