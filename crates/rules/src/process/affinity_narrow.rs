@@ -8,7 +8,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{SERVICE, called, is_service};
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const WAITS: Threshold = Threshold {
@@ -17,7 +18,7 @@ const WAITS: Threshold = Threshold {
     origin: "rule runq-delay",
 };
 
-const SERVICE: Threshold = Threshold {
+const SERVICE_WAITS: Threshold = Threshold {
     name: "the same share from which on a service is named before a batch job that waits longer",
     value: 0.01,
     origin: "measured by `cargo xtask faults`, kind cpu-pinned-together: a service sleeps between requests, so its share is far below \
@@ -47,17 +48,19 @@ pub(crate) static RULE: Rule = Rule {
     id: "affinity-narrow",
     topic: "process",
     summary: "a service is confined to a few CPUs and waits for them while others are idle",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::CPU_ONLINE,
-        &keys::PROCESS_ALLOWED,
-        &keys::PROCESS_BUSIEST_DELAY,
-        &keys::PROCESS_CPUSET,
-        &keys::PROCESS_CPUSET_GROUP,
-        &keys::SCHED_PROCESS_CPU,
-        &keys::SCHED_PROCESS_NAME,
-    ],
-    thresholds: &[WAITS, SERVICE, NEIGHBOUR, USED, IDLE],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::CPU_ONLINE,
+            &keys::PROCESS_ALLOWED,
+            &keys::PROCESS_BUSIEST_DELAY,
+            &keys::PROCESS_CPUSET,
+            &keys::PROCESS_CPUSET_GROUP,
+            &keys::SCHED_PROCESS_CPU
+        ],
+        SERVICE
+    ),
+    thresholds: &[WAITS, SERVICE_WAITS, NEIGHBOUR, USED, IDLE],
     knobs: &["cpu.pin_threads", "virt.container_cpuset"],
     measure: Some(Measure::more(&keys::PROCESS_BUSIEST_DELAY)),
     doc: Doc {
@@ -111,7 +114,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             // A service that waits is named before a batch job that waits longer.
             .max_by(|(p, a), (q, b)| {
                 let rank = |process: &Subject, waits: f64| {
-                    waits > SERVICE.value && is_service(evidence, process.name())
+                    waits > SERVICE_WAITS.value && is_service(evidence, process.name())
                 };
                 (rank(p, a.value).cmp(&rank(q, b.value))).then(a.value.total_cmp(&b.value))
             });

@@ -121,7 +121,8 @@ pub(super) const WEIGHT: Fault = Fault {
 fn weight(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let group = Group::new("cpu", "x")?;
-    group.set("cpu.shares", "2")?;
+    // Weights count among siblings: below a group of its own, it would not compete with the neighbour.
+    group.set_top("cpu.shares", "2")?;
     let starved = spinner(Some(&[0]))?;
     group.take(starved.pid())?;
     let neighbour = spinner(Some(&[0]))?;

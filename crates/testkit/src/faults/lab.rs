@@ -43,7 +43,9 @@ pub struct Planted {
 
 /// Measures what a fault costs, without rungwise: replies that clients miss, packets that the kernel drops, work that is not done. Zero where
 /// there is no harm.
-struct Meter(Box<dyn Fn(&Namespace) -> Result<f64> + Send>);
+struct Meter(Box<Measure>);
+
+type Measure = dyn Fn(&Namespace) -> Result<f64> + Send;
 
 impl std::fmt::Debug for Meter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
