@@ -34,6 +34,7 @@ pub mod kinds;
 pub mod plan;
 pub mod score;
 pub mod shell;
+pub mod subjects;
 pub mod table;
 
 /// Exit status when a program, a JVM or root is missing.
@@ -103,6 +104,9 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         let mut trials = Vec::new();
         for file in &options.from {
             trials.extend(kept::read(file)?);
+        }
+        for trial in &mut trials {
+            trial.judge_again(&kinds);
         }
         let rows: Vec<Row> = trials.iter().map(|trial| trial.row.clone()).collect();
         print!("{}", table::totals(&rows));
@@ -186,28 +190,34 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                     "cured": tried.cure.as_ref().and_then(|cure| cure.load.as_ref().ok()),
                 });
                 let cured = tried.cured();
-                (tried.harm(), void, table::measured(&tried), facts, cured, tried.document)
+                (tried.harm(), void, table::measured(&tried), facts, cured, tried.document, tried.verdict, Some(tried.subjects))
             }),
             What::Jvm(plan) => jvms.run(plan, &programs, &interrupted).map(|tried| {
                 let facts = json!({"params": plan.params, "jdk": plan.jdk, "collector": plan.collector, "confirmed": tried.confirmed});
-                (tried.harm, tried.void, tried.confirmed, facts, None, tried.document)
+                (tried.harm, tried.void, tried.confirmed, facts, None, tried.document, tried.verdict, None)
             }),
         };
         interrupted.check()?;
-        let (harm, void, measured, facts, cured, document) = tried.unwrap_or_else(|error| {
-            (
-                Harm::Harmless,
-                Some(format!("{error:#}")),
-                String::new(),
-                Value::Null,
-                None,
-                Value::Null,
-            )
-        });
-        let said = Said::from_document(&document);
+        let (harm, void, measured, facts, cured, document, verdict, subjects) = tried
+            .unwrap_or_else(|error| {
+                (
+                    Harm::Harmless,
+                    Some(format!("{error:#}")),
+                    String::new(),
+                    Value::Null,
+                    None,
+                    Value::Null,
+                    String::new(),
+                    None,
+                )
+            });
+        let said = Said::from_document(&document, &verdict, subjects.as_ref());
+        let elsewhere = said.acts.iter().filter(|act| act.is_elsewhere);
+        let elsewhere: BTreeSet<&str> = elsewhere.map(|act| act.rule.as_str()).collect();
+        let expects = plan.expects();
         let score = match &void {
             Some(_) => Score::Void,
-            None => match Score::rate(harm, &plan.expects(), &said) {
+            None => match Score::rate(harm, &expects, &said) {
                 Score::FalseAct if plan.forewarned(&said.acts) => Score::Weak,
                 score => score,
             },
@@ -221,16 +231,24 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             measured,
             said: void.clone().unwrap_or_else(|| said.first.clone()),
             score,
+            beside: if matches!(score, Score::First | Score::Named) {
+                expects.beside(&said.acts)
+            } else {
+                Vec::new()
+            },
             cured: cured.filter(|_| void.is_none()),
         };
         println!("{}", row.line());
         let line = json!({
             "command": command, "day": day, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
-            "measured": row.measured, "said": row.said, "score": score, "cured": row.cured, "void": void, "expects": plan.expects(), "facts": facts,
-            "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
+            "measured": row.measured, "said": row.said, "score": score, "beside": row.beside, "cured": row.cured, "void": void, "expects": expects.own, "second": expects.second, "facts": facts,
+            "verdict": verdict, "elsewhere": elsewhere, "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
-        if matches!(score, Score::Missed | Score::Denied | Score::FalseAct) {
+        if matches!(
+            score,
+            Score::WrongSubject | Score::Missed | Score::Denied | Score::FalseAct
+        ) {
             // With all its readings: what a wrong answer rests on.
             let stem = name.trim_end_matches(".jsonl");
             let path = folder.join(format!("{stem}-{}.json", plan.number));

@@ -4,6 +4,8 @@
 //! both true and both found; if you start with the consequence, you lose an afternoon. Severity alone cannot order them,
 //! because a consequence is often the larger number.
 
+use std::collections::BTreeSet;
+
 use rungwise_model::check::{Finding, Outcome};
 
 /// A rule, and the rules whose findings follow from its own. Sorted by the cause.
@@ -246,6 +248,22 @@ const CAUSES: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Rules whose findings follow from those of `rule`, at once or through another one.
+pub fn consequences(rule: &str) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![rule];
+    while let Some(rule) = open.pop() {
+        for (_, follow) in CAUSES.iter().filter(|(cause, _)| *cause == rule) {
+            for &rule in *follow {
+                if found.insert(rule) {
+                    open.push(rule);
+                }
+            }
+        }
+    }
+    found
+}
+
 /// Moves the consequences of a finding to act on behind it, whatever their severities; everything else keeps its place.
 ///
 /// Only findings to act on are causes, and only consequences to act on move: outcomes stay together.
@@ -294,6 +312,17 @@ mod tests {
             }
             assert!(!follow.contains(cause), "{cause} is its own cause");
         }
+    }
+
+    #[test]
+    fn a_consequence_of_a_consequence_follows_too() {
+        let follow = consequences("cgroup-frozen");
+        assert!(follow.contains("tcp-listen-overflow"));
+        // By way of tcp-listen-overflow.
+        assert!(follow.contains("tcp-retrans"));
+        assert!(!follow.contains("cgroup-frozen"));
+        assert!(consequences("fork-storm").contains("runq-delay"));
+        assert!(consequences("no-such-rule").is_empty());
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod security;
 mod tcp;
 mod virt;
 
+pub use causes::consequences;
 use measure::Measure;
 pub use page::pages;
 pub use resources::{owned_counters, resources};

@@ -14,8 +14,11 @@ use super::kinds::{Driver, HostKind, Kinds, Load, Service, filled};
 use super::plan::{Beside, HostPlan};
 use super::score::{Harm, Seen, lost};
 use super::shell::{Group, Interrupted, Shell, last_line, read};
+use super::subjects::{Subjects, loop_devices};
 use crate::packages;
 
+/// The server's device.
+const DEVICE: &str = "srv";
 /// Seconds of load before the fault, with it, and after it.
 const BEFORE: f64 = 3.0;
 const AFTER: f64 = 2.0;
@@ -44,6 +47,10 @@ pub struct Tried {
     pub confirmed: Result<String, String>,
     /// The document of `check`.
     pub document: Value,
+    /// The first line of its page.
+    pub verdict: String,
+    /// What findings may be about.
+    pub subjects: Subjects,
     /// How long `check` took.
     pub check: Duration,
     /// The effect of its advice, where it names a knob with a value and the fault hurts.
@@ -167,7 +174,7 @@ pub fn run(
             ("ADDR", bench::SERVER.to_owned()),
             ("CLIENT_ADDR", bench::CLIENT.to_owned()),
             ("PORT", service.port.to_string()),
-            ("DEV", "srv".to_owned()),
+            ("DEV", DEVICE.to_owned()),
             ("CLIENT_DEV", "cli".to_owned()),
             ("SERVER_NS", bench.server()),
             ("CLIENT_NS", bench.client()),
@@ -244,6 +251,17 @@ impl Trial<'_> {
         };
         let mut load = self.start_load(&pressed, during)?;
         self.shell.interrupted.sleep(SETTLES)?;
+        let scripts = std::iter::once(&planted).chain(&second);
+        let scripts: Vec<u32> = scripts.map(|(group, _)| group.pid()).collect();
+        let mut subjects = Subjects {
+            port: self.service.port,
+            device: DEVICE,
+            folder: self.shell.folder.clone(),
+            disks: loop_devices(&self.shell.folder),
+            group: self.shell.variables["NAME"].clone(),
+            ..Subjects::default()
+        };
+        subjects.add_processes(running.pid(), &scripts);
         let began = Instant::now();
         let document = if self.programs.rehearses {
             Value::Null
@@ -251,6 +269,13 @@ impl Trial<'_> {
             self.check(plan.with_pid.then(|| running.pid()))?
         };
         let check = began.elapsed();
+        subjects.add_processes(running.pid(), &scripts);
+        let verdict = if document.is_null() {
+            String::new()
+        } else {
+            let (rungwise, folder) = (&self.programs.rungwise, &self.shell.folder);
+            verdict(rungwise, &document, folder, &self.shell.interrupted)?
+        };
         let with = self.end_load(&mut load, &pressed, during)?;
         let confirmed = self.confirm(kind);
         let hurts = Harm::between(&without, &with) == Harm::Hurts;
@@ -278,6 +303,8 @@ impl Trial<'_> {
             after,
             confirmed,
             document,
+            verdict,
+            subjects,
             check,
             cure,
         })
@@ -531,6 +558,29 @@ pub(super) fn asked(
     serde_json::from_str(&printed).with_context(why)
 }
 
+/// The first line of a document's page: the verdict as a user sees it.
+pub(super) fn verdict(
+    rungwise: &Path,
+    document: &Value,
+    folder: &Path,
+    interrupted: &Interrupted,
+) -> Result<String> {
+    let path = folder.join("asked.json");
+    std::fs::write(&path, document.to_string())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let log = folder.join("verdict.out");
+    let mut command = Command::new(rungwise);
+    command
+        .arg("report")
+        .arg(&path)
+        .args(["--format", "text", "--color", "never", "--quiet"]);
+    Group::start(command, &log)?.wait(CHECK, interrupted)?;
+    let page = read(&log);
+    let line = page.lines().find(|line| !line.trim().is_empty());
+    line.map(str::to_owned)
+        .with_context(|| format!("rungwise report: {}", read(&log.with_extension("err"))))
+}
+
 /// What a document of `load udp` says.
 fn udp(document: &Value) -> Seen {
     let number = |pointer: &str| {
@@ -624,6 +674,8 @@ mod tests {
             after: seen(100.0),
             confirmed: Ok("yes".to_owned()),
             document: Value::Null,
+            verdict: String::new(),
+            subjects: Subjects::default(),
             check: Duration::ZERO,
             cure: Some(Cure {
                 knobs: vec!["a.knob=1".to_owned()],

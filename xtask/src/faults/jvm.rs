@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::host::{Programs, asked};
+use super::host::{Programs, asked, verdict};
 use super::kinds::{Proof, filled};
 use super::plan::JvmPlan;
 use super::score::{Harm, Seen};
@@ -44,6 +44,8 @@ pub struct Tried {
     pub void: Option<String>,
     /// What the reader printed.
     pub document: Value,
+    /// The first line of its page.
+    pub verdict: String,
 }
 
 /// The JVMs and programs of a run.
@@ -113,12 +115,14 @@ impl Jvms {
         }
         reader.args(["--format", "json"]);
         let document = asked(reader, &run.folder, interrupted, Duration::from_mins(1))?;
+        let verdict = verdict(&programs.rungwise, &document, &run.folder, interrupted)?;
         let (harm, confirmed, void) = judged(plan.kind.confirm, &counted, self.healthy.get(&key));
         Ok(Tried {
             harm,
             confirmed,
             void,
             document,
+            verdict,
         })
     }
 

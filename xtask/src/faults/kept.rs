@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::kinds::Kinds;
 use super::known_rules;
-use super::score::{Harm, Said, Score, Seen, rule_of};
+use super::score::{Claim, Expects, Harm, Said, Score, Seen, rule_of};
 use super::table::{self, Row};
 use crate::tree::Tree;
 
@@ -56,6 +56,12 @@ pub struct Trial {
     pub acts: Vec<String>,
     /// Rules to watch.
     pub watches: Vec<String>,
+    /// Mark and word of the verdict, as `✗ act`; trials before 2026-11-27 lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    /// Rules to act on with a finding about something else than what was planted.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub elsewhere: BTreeSet<String>,
 }
 
 impl Trial {
@@ -71,7 +77,9 @@ impl Trial {
         let mut row: Row = serde_json::from_value(line.clone())?;
         row.severity = round(row.severity, 3);
         row.said = row.said.chars().take(SENTENCE).collect();
-        let said = Said::from_document(line);
+        let verdict = line["verdict"].as_str();
+        let said = Said::from_document(line, verdict.unwrap_or_default(), None);
+        let elsewhere = line.get("elsewhere").cloned().unwrap_or_default();
         let params = facts.get("params").cloned().unwrap_or_default();
         let layer = if row.is_jvm() { "jvm" } else { "host" };
         Ok(Self {
@@ -85,8 +93,72 @@ impl Trial {
             after: seen("after"),
             acts: once(rules(said.acts)),
             watches: once(rules(said.watches)),
+            verdict: verdict.map(|line| line.split(": ").next().unwrap_or(line).to_owned()),
+            elsewhere: serde_json::from_value::<Option<_>>(elsewhere)?.unwrap_or_default(),
             row,
         })
+    }
+
+    /// Rules that name what was planted.
+    pub fn expects(&self, kinds: &Kinds) -> Expects {
+        let second = self.row.place.split_once(" with ");
+        let second = second.map(|(_, id)| kinds.expects(id)).unwrap_or_default();
+        Expects {
+            own: kinds.expects(&self.row.id).to_vec(),
+            second: second.to_vec(),
+        }
+    }
+
+    /// A finding to watch names what was planted.
+    pub fn is_watched(&self, kinds: &Kinds) -> bool {
+        let own = kinds.expects(&self.row.id).iter();
+        let mut own = own.map(|expected| rule_of(expected));
+        own.any(|rule| self.watches.iter().any(|said| said == rule))
+    }
+
+    /// The cause was only watched, and it is unknown whether the verdict was a tick.
+    pub fn is_verdict_unknown(&self, kinds: &Kinds) -> bool {
+        let only_watched = self.acts.is_empty() && self.is_watched(kinds);
+        let missed = self.row.score == Score::Missed && self.layer == "host";
+        missed && only_watched && self.verdict.is_none()
+    }
+
+    /// Scores a trial again that was scored before verdicts were kept: a second fault stood for the planted one then, and a finding to
+    /// watch for one to act on.
+    pub fn judge_again(&mut self, kinds: &Kinds) {
+        let scores = [
+            Score::First,
+            Score::Named,
+            Score::WrongSubject,
+            Score::Missed,
+            Score::Denied,
+        ];
+        if self.verdict.is_some() || !scores.contains(&self.row.score) {
+            return;
+        }
+        // The sentence of the first finding is kept, those of others are not.
+        let first = self.row.said.split_once(": ");
+        let with_sentence = |rule: &String| {
+            let own = first.filter(|(first, _)| first == rule);
+            Claim {
+                rule: rule.clone(),
+                sentence: own.map_or_else(String::new, |(_, sentence)| sentence.to_owned()),
+                is_elsewhere: self.elsewhere.contains(rule),
+            }
+        };
+        // The page of `jvm gc` had a tick over findings to watch.
+        let ticks = kinds.reads_gc_log(&self.row.id) && self.acts.is_empty();
+        let said = Said {
+            acts: self.acts.iter().map(with_sentence).collect(),
+            tick: ticks || self.row.score == Score::Denied,
+            ..Said::default()
+        };
+        let expects = self.expects(kinds);
+        self.row.score = Score::rate(self.row.harm, &expects, &said);
+        self.row.beside = match self.row.score {
+            Score::First | Score::Named => expects.beside(&said.acts),
+            _ => Vec::new(),
+        };
     }
 
     /// All of it was drawn at random. Trials of chosen kinds, severities or curves do not count in shares of all faults.
@@ -118,8 +190,8 @@ fn rounded(seen: Seen) -> Seen {
     }
 }
 
-fn rules(said: Vec<(String, String)>) -> Vec<String> {
-    said.into_iter().map(|(rule, _)| rule).collect()
+fn rules(said: Vec<Claim>) -> Vec<String> {
+    said.into_iter().map(|claim| claim.rule).collect()
 }
 
 fn once(rules: Vec<String>) -> Vec<String> {
@@ -175,6 +247,9 @@ pub fn write(tree: &Tree, kinds: &Kinds, trials: Vec<Trial>, append: bool) -> Re
             Some(old) => *old = trial,
             None => kept.push(trial),
         }
+    }
+    for trial in &mut kept {
+        trial.judge_again(kinds);
     }
     let mut lines = String::new();
     for trial in &kept {
@@ -320,6 +395,7 @@ pub(super) mod tests {
                 measured: String::new(),
                 said: String::new(),
                 score,
+                beside: Vec::new(),
                 cured: None,
             },
             params: BTreeMap::from([("perten".to_owned(), format!("{:.0}", severity * 1000.0))]),
@@ -329,6 +405,8 @@ pub(super) mod tests {
             after: None,
             acts: Vec::new(),
             watches: Vec::new(),
+            verdict: None,
+            elsewhere: BTreeSet::new(),
         }
     }
 
@@ -403,7 +481,7 @@ pub(super) mod tests {
         let seen =
             json!({"rate": 1769.04, "errors": 0.0, "p50_ms": 0.098_023, "p99_ms": 0.678_628});
         json!({
-            "command": "cargo xtask faults", "number": 3, "kind": "net-loss-random", "place": "redis", "severity": 0.123_456,
+            "command": "cargo xtask faults", "verdict": "✗ act: tcp: s", "number": 3, "kind": "net-loss-random", "place": "redis", "severity": 0.123_456,
             "harm": "hurts", "measured": "lost 0 %", "said": "s".repeat(300), "score": "first", "cured": null,
             "facts": {"load": 0.268_78, "params": {"perten": "61"}, "without": seen, "with": seen, "after": seen},
             "findings": [
@@ -421,6 +499,7 @@ pub(super) mod tests {
         assert_eq!(trial.acts, ["tcp-retrans"]);
         assert_eq!(trial.watches, ["noise-gate"]);
         assert_eq!(trial.day, "2026-11-25");
+        assert_eq!(trial.verdict.as_deref(), Some("✗ act"));
         let text = serde_json::to_string(&trial).unwrap();
         assert!(text.contains(r#""severity":0.123,"#), "{text}");
         assert!(
@@ -461,6 +540,44 @@ pub(super) mod tests {
         assert!(tree.read(PAGE).unwrap().contains("3 trials"));
         write(&tree, &kinds, vec![numbered(1)], false).unwrap();
         assert_eq!(kept(), 1);
+    }
+
+    #[test]
+    fn an_old_trial_is_scored_by_the_rules_of_the_planted_kind() {
+        let kinds = Kinds::built_in().unwrap();
+        let again = |acts: &[&str], watches: &[&str], place: &str, score| {
+            let mut trial = loss(0.9, Harm::Hurts, acts, watches);
+            place.clone_into(&mut trial.row.place);
+            trial.row.score = score;
+            trial.judge_again(&kinds);
+            let once = trial.row.score;
+            trial.judge_again(&kinds);
+            assert_eq!(trial.row.score, once);
+            (once, trial.is_verdict_unknown(&kinds))
+        };
+        let beside = "redis with cpu-sched-idle";
+        let first = again(&["priority-low"], &[], beside, Score::First);
+        assert_eq!(first, (Score::Missed, false));
+        let both = again(&["priority-low", "tcp-retrans"], &[], beside, Score::Named);
+        assert_eq!(both, (Score::First, false));
+        let watched = again(&[], &["tcp-retrans"], "redis", Score::Named);
+        assert_eq!(watched, (Score::Missed, true));
+        let mut trial = loss(0.9, Harm::Hurts, &["tcp-retrans", "steal"], &[]);
+        trial.row.score = Score::First;
+        trial.judge_again(&kinds);
+        assert_eq!(trial.row.beside, ["steal"]);
+        let denied = again(&[], &[], "redis", Score::Denied);
+        assert_eq!(denied, (Score::Denied, false));
+    }
+
+    #[test]
+    fn a_gc_log_without_a_finding_to_act_on_had_a_tick() {
+        let kinds = Kinds::built_in().unwrap();
+        let mut trial = loss(0.9, Harm::Hurts, &[], &["gc-full"]);
+        trial.row.id = "jvm-gc-threads".to_owned();
+        trial.row.score = Score::Missed;
+        trial.judge_again(&kinds);
+        assert_eq!(trial.row.score, Score::Denied);
     }
 
     #[test]

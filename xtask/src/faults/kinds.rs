@@ -268,11 +268,19 @@ pub struct Kinds {
     pub jvm: Vec<JvmKind>,
     /// Of `services.toml`.
     pub services: Vec<Service>,
+    /// Of `ungenerated.toml`: kinds of the design that no trial plants, with the reason.
+    pub ungenerated: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
 struct File<T> {
     kind: Vec<T>,
+}
+
+#[derive(Deserialize)]
+struct Ungenerated {
+    host: BTreeMap<String, String>,
+    jvm: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -289,10 +297,18 @@ impl Kinds {
             .context("xtask/faults/jvm.toml")?;
         let services: Services = toml::from_str(include_str!("../../faults/services.toml"))
             .context("xtask/faults/services.toml")?;
+        let ungenerated: Ungenerated =
+            toml::from_str(include_str!("../../faults/ungenerated.toml"))
+                .context("xtask/faults/ungenerated.toml")?;
         let kinds = Self {
             host: host.kind,
             jvm: jvm.kind,
             services: services.service,
+            ungenerated: ungenerated
+                .host
+                .into_iter()
+                .chain(ungenerated.jvm)
+                .collect(),
         };
         for kind in &kinds.host {
             for service in &kind.services {
@@ -308,6 +324,39 @@ impl Kinds {
     pub fn service(&self, id: &str) -> Result<&Service> {
         let found = self.services.iter().find(|service| service.id == id);
         found.with_context(|| format!("no service {id} in xtask/faults/services.toml"))
+    }
+
+    /// Rules that name a kind; none for a healthy load or a kind that is no more.
+    pub fn expects(&self, id: &str) -> &[String] {
+        let host = self.host.iter().map(|kind| (&kind.id, &kind.expects));
+        let jvm = self.jvm.iter().map(|kind| (&kind.id, &kind.expects));
+        let mut all = host.chain(jvm);
+        all.find(|(known, _)| *known == id)
+            .map_or(&[], |(_, expects)| expects)
+    }
+
+    /// A healthy load or program.
+    pub fn is_healthy(&self, id: &str) -> bool {
+        let host = self
+            .host
+            .iter()
+            .any(|kind| kind.id == id && kind.is_healthy());
+        host || self
+            .jvm
+            .iter()
+            .any(|kind| kind.id == id && kind.is_healthy())
+    }
+
+    /// Names of all kinds.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let host = self.host.iter().map(|kind| kind.id.as_str());
+        host.chain(self.jvm.iter().map(|kind| kind.id.as_str()))
+    }
+
+    /// `jvm gc` is asked about this kind.
+    pub fn reads_gc_log(&self, id: &str) -> bool {
+        let kind = self.jvm.iter().find(|kind| kind.id == id);
+        kind.is_some_and(|kind| kind.confirm == Proof::Report)
     }
 
     /// Fails where no kind has this name.
@@ -442,6 +491,21 @@ mod tests {
         for kind in &kinds.jvm {
             assert_eq!(kind.is_healthy(), kind.expects.is_empty(), "{}", kind.id);
         }
+    }
+
+    #[test]
+    fn each_kind_of_the_design_has_a_generator_or_a_reason() {
+        let kinds = Kinds::built_in().unwrap();
+        let design = include_str!("../../faults/design.csv").lines().skip(1);
+        let design: Vec<&str> = design.filter_map(|line| line.split(',').next()).collect();
+        let without: Vec<&str> = design
+            .iter()
+            .filter(|id| !kinds.ids().any(|known| known == **id))
+            .copied()
+            .collect();
+        let mut listed: Vec<&str> = kinds.ungenerated.keys().map(String::as_str).collect();
+        listed.sort_by_key(|id| design.iter().position(|known| known == id));
+        assert_eq!(without, listed);
     }
 
     #[test]

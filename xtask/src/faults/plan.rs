@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kinds::{Draw, HostKind, JvmKind, Kinds, Layer};
-use super::score::rule_of;
+use super::score::{Claim, Expects, rule_of};
 
 /// Severity of the fixed set: most of the way to ruin, so that it hurts on a fast machine as well.
 const FIXED_SEVERITY: f64 = 0.9;
@@ -177,29 +177,33 @@ impl Plan {
         }
     }
 
-    /// Rules that name a cause of it.
-    pub fn expects(&self) -> Vec<String> {
+    /// Rules that name it, and those that name the fault beside it.
+    pub fn expects(&self) -> Expects {
         match &self.what {
-            What::Host(plan) => {
-                let mut expects = plan.kind.expects.clone();
-                if let Beside::Fault(second) = &plan.beside {
-                    expects.extend(second.expects.iter().cloned());
-                }
-                expects
-            }
-            What::Jvm(plan) => plan.kind.expects.clone(),
+            What::Host(plan) => Expects {
+                own: plan.kind.expects.clone(),
+                second: match &plan.beside {
+                    Beside::Fault(second) => second.expects.clone(),
+                    Beside::Nothing | Beside::Neighbour => Vec::new(),
+                },
+            },
+            What::Jvm(plan) => Expects {
+                own: plan.kind.expects.clone(),
+                second: Vec::new(),
+            },
         }
     }
 
     /// These rules name what will hurt later.
-    pub fn forewarned(&self, acts: &[(String, String)]) -> bool {
+    pub fn forewarned(&self, acts: &[Claim]) -> bool {
         let What::Jvm(plan) = &self.what else {
             return false;
         };
-        plan.kind.forewarns
-            && acts
-                .iter()
-                .all(|(rule, _)| plan.kind.expects.iter().any(|one| rule_of(one) == rule))
+        let expects = |act: &Claim| {
+            let mut expects = plan.kind.expects.iter();
+            expects.any(|one| rule_of(one) == act.rule)
+        };
+        plan.kind.forewarns && acts.iter().all(expects)
     }
 
     /// What it is planted in: a service, or a JVM and its collector.
@@ -384,7 +388,8 @@ mod tests {
                 assert!(second.services.contains(&host.service));
                 assert_ne!(second.resource, host.kind.resource);
                 let expects = plan.expects();
-                assert!(second.expects.iter().all(|rule| expects.contains(rule)));
+                assert_eq!(expects.second, second.expects);
+                assert_eq!(expects.own, host.kind.expects);
             }
         }
         assert!(seen > 10, "{seen}");
@@ -428,6 +433,6 @@ mod tests {
         let kinds = Kinds::built_in().unwrap();
         let plans = Plan::fixed(&kinds, &Wanted::default());
         assert!((5..=8).contains(&plans.len()), "{}", plans.len());
-        assert!(plans.iter().any(|plan| plan.expects().is_empty()));
+        assert!(plans.iter().any(|plan| plan.expects().own.is_empty()));
     }
 }

@@ -1,7 +1,11 @@
 //! The score of a trial: how much the fault hurt by other means, and whether the reader named its cause.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::subjects::Subjects;
 
 /// What the load saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,9 +79,11 @@ pub fn lost(without: &Seen, with: &Seen) -> f64 {
 pub enum Score {
     /// It hurts, and the first finding to act on names the cause.
     First,
-    /// It hurts, and a later finding or one to watch names it.
+    /// It hurts, and a later finding to act on names it.
     Named,
-    /// It hurts, no finding names it, and the verdict is no tick.
+    /// It hurts, and the findings to act on that name it accuse another process, port, device, mount or group.
+    WrongSubject,
+    /// It hurts, no finding to act on names it, and the verdict is no tick.
     Missed,
     /// It hurts, and the verdict is a tick.
     Denied,
@@ -93,9 +99,10 @@ pub enum Score {
 
 impl Score {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::First,
         Self::Named,
+        Self::WrongSubject,
         Self::Missed,
         Self::Denied,
         Self::Quiet,
@@ -109,6 +116,7 @@ impl Score {
         match self {
             Self::First => "first",
             Self::Named => "named",
+            Self::WrongSubject => "wrong subject",
             Self::Missed => "missed",
             Self::Denied => "denied",
             Self::Quiet => "quiet",
@@ -118,27 +126,82 @@ impl Score {
         }
     }
 
-    /// Of what was said about a fault that hurt so, and that these rules name: `rule`, or `rule: words` of a rule that names several causes.
-    pub fn rate(harm: Harm, expects: &[String], said: &Said) -> Self {
-        let names =
-            |said: &(String, String)| expects.iter().any(|expected| matches(expected, said));
+    /// Of what was said about a fault that hurt so. A second fault is a fault as well: what names it may stand before the first one, but it
+    /// does not stand for it.
+    pub fn rate(harm: Harm, expects: &Expects, said: &Said) -> Self {
+        let is_own = |act: &Claim| expects.is_own(act) && !act.is_elsewhere;
+        let place = said.acts.iter().position(is_own);
         match harm {
             Harm::Weak => Self::Weak,
             Harm::Harmless if said.acts.is_empty() => Self::Quiet,
             Harm::Harmless => Self::FalseAct,
-            Harm::Hurts if said.acts.first().is_some_and(names) => Self::First,
-            Harm::Hurts if said.acts.iter().chain(&said.watches).any(names) => Self::Named,
-            Harm::Hurts if said.tick => Self::Denied,
-            Harm::Hurts => Self::Missed,
+            Harm::Hurts => match place {
+                Some(place) if said.acts[..place].iter().all(|act| expects.is_second(act)) => {
+                    Self::First
+                }
+                Some(_) => Self::Named,
+                None if said.acts.iter().any(|act| expects.is_own(act)) => Self::WrongSubject,
+                None if said.tick => Self::Denied,
+                None => Self::Missed,
+            },
         }
     }
 }
 
-/// Whether a finding is what is expected.
-fn matches(expected: &str, (rule, sentence): &(String, String)) -> bool {
-    match expected.split_once(": ") {
-        Some((of, words)) => of == rule && sentence.contains(words),
-        None => expected == rule,
+/// Rules that name what a trial planted: `rule`, or `rule: words` of a rule that names several causes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expects {
+    /// Of the planted kind.
+    pub own: Vec<String>,
+    /// Of the second fault beside it.
+    pub second: Vec<String>,
+}
+
+impl Expects {
+    /// A finding names the planted kind, be it of the right subject or not.
+    pub fn is_own(&self, claim: &Claim) -> bool {
+        self.own.iter().any(|expected| claim.is(expected))
+    }
+
+    /// Rules that act beside the one that names the cause, and neither name a planted fault of the right subject nor follow from one.
+    pub fn beside(&self, acts: &[Claim]) -> Vec<String> {
+        let planted = self.own.iter().chain(&self.second);
+        let follow: BTreeSet<&str> = planted
+            .flat_map(|expected| rungwise_rules::consequences(rule_of(expected)))
+            .collect();
+        let is_planted = |act: &&Claim| {
+            let named = self.is_own(act) || self.is_second(act);
+            named && !act.is_elsewhere || follow.contains(act.rule.as_str())
+        };
+        let beside = acts.iter().filter(|act| !is_planted(act));
+        let beside: BTreeSet<&str> = beside.map(|act| act.rule.as_str()).collect();
+        beside.into_iter().map(str::to_owned).collect()
+    }
+
+    /// A finding names the second fault.
+    pub fn is_second(&self, claim: &Claim) -> bool {
+        self.second.iter().any(|expected| claim.is(expected))
+    }
+}
+
+/// A finding, as far as it is scored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Its rule.
+    pub rule: String,
+    /// Its sentence.
+    pub sentence: String,
+    /// Its subject is not what was planted.
+    pub is_elsewhere: bool,
+}
+
+impl Claim {
+    /// It is what is expected: `rule` or `rule: words`.
+    fn is(&self, expected: &str) -> bool {
+        match expected.split_once(": ") {
+            Some((of, words)) => of == self.rule && self.sentence.contains(words),
+            None => expected == self.rule,
+        }
     }
 }
 
@@ -150,47 +213,53 @@ pub fn rule_of(expected: &str) -> &str {
 /// What a reader said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Findings to act on, rule and sentence, first things first.
-    pub acts: Vec<(String, String)>,
+    /// Findings to act on, first things first.
+    pub acts: Vec<Claim>,
     /// Those to watch.
-    pub watches: Vec<(String, String)>,
-    /// It says that nothing is wrong.
+    pub watches: Vec<Claim>,
+    /// The verdict is a tick: `✓`.
     pub tick: bool,
     /// The first sentence, act before watch.
     pub first: String,
 }
 
 impl Said {
-    /// Of a document of `check`, `jvm gc` or `jvm threads`. One without `standing`, as those of files are, ticks where it holds no finding
-    /// to act on or to watch, and does not leave open whether there is a deadlock.
-    pub fn from_document(document: &Value) -> Self {
+    /// Of a document of `check`, `jvm gc` or `jvm threads`, and of the first line of its page: what a user sees decides whether it is a tick.
+    /// `subjects` is what was planted, where it is known.
+    pub fn from_document(document: &Value, verdict: &str, subjects: Option<&Subjects>) -> Self {
         let findings = document["findings"].as_array();
         let with = |outcome: &str| {
             let all = findings.into_iter().flatten();
             let text = |value: &Value| value.as_str().map(str::to_owned);
             all.filter(|finding| finding["outcome"] == outcome)
                 .filter_map(|finding| {
-                    let sentence = text(&finding["sentence"]).unwrap_or_default();
-                    Some((text(&finding["rule"])?, sentence))
+                    let rule = text(&finding["rule"])?;
+                    let subject = finding["subject"].as_str().unwrap_or("host");
+                    let is_elsewhere =
+                        subjects.is_some_and(|subjects| !subjects.include(&rule, subject));
+                    Some(Claim {
+                        rule,
+                        sentence: text(&finding["sentence"]).unwrap_or_default(),
+                        is_elsewhere,
+                    })
                 })
-                .collect::<Vec<(String, String)>>()
+                .collect::<Vec<Claim>>()
         };
         let (acts, watches) = (with("act"), with("watch"));
         let first = acts.first().or(watches.first());
-        let first = first.map(|(rule, sentence)| format!("{rule}: {sentence}"));
-        let open = with("undecided").iter().any(|(rule, _)| rule == "deadlock");
-        let tick = document["standing"]
-            .as_str()
-            .map_or(acts.is_empty() && watches.is_empty() && !open, |standing| {
-                standing == "healthy"
-            });
+        let first = first.map(|claim| format!("{}: {}", claim.rule, claim.sentence));
         Self {
             acts,
             watches,
-            tick,
+            tick: is_tick(verdict),
             first: first.unwrap_or_else(|| "nothing".to_owned()),
         }
     }
+}
+
+/// Whether the first line of a page says that nothing is wrong.
+pub fn is_tick(verdict: &str) -> bool {
+    verdict.trim_start().starts_with('✓')
 }
 
 #[cfg(test)]
@@ -227,41 +296,60 @@ mod tests {
         assert_eq!(harm, Harm::Harmless);
     }
 
-    fn said(findings: &[(&str, &str)], standing: &str) -> Said {
+    fn said(findings: &[(&str, &str)], verdict: &str) -> Said {
         let findings: Vec<Value> = findings
             .iter()
             .map(|(rule, outcome)| json!({"rule": rule, "outcome": outcome, "sentence": "s"}))
             .collect();
-        Said::from_document(&json!({"findings": findings, "standing": standing}))
+        Said::from_document(&json!({"findings": findings}), verdict, None)
     }
 
     #[test]
     fn a_rule_of_several_causes_names_one_by_its_words() {
-        let expects = ["gc-live-growth: too small".to_owned()];
+        let expects = expects(&["gc-live-growth: too small"], &[]);
         let score = |sentence: &str| {
             let findings =
                 json!([{"rule": "gc-live-growth", "outcome": "act", "sentence": sentence}]);
             Score::rate(
                 Harm::Hurts,
                 &expects,
-                &Said::from_document(&json!({"findings": findings})),
+                &Said::from_document(&json!({"findings": findings}), "", None),
             )
         };
         assert_eq!(score("the heap is too small"), Score::First);
         assert_eq!(score("a leak"), Score::Missed);
     }
 
+    fn expects(own: &[&str], second: &[&str]) -> Expects {
+        let owned = |rules: &[&str]| rules.iter().map(|&rule| rule.to_owned()).collect();
+        Expects {
+            own: owned(own),
+            second: owned(second),
+        }
+    }
+
     #[test]
     fn a_cause_is_first_later_missed_or_denied() {
-        let expects = ["cfs-throttled".to_owned()];
+        let expects = expects(&["cfs-throttled"], &[]);
         let score = |harm, said| Score::rate(harm, &expects, &said);
-        let first = said(&[("cfs-throttled", "act"), ("other", "act")], "act");
-        let later = said(&[("other", "act"), ("cfs-throttled", "watch")], "act");
-        let wrong = said(&[("other", "act"), ("cfs-throttled", "clear")], "act");
-        let unseen = said(&[], "unseen");
-        let tick = said(&[("other", "watch")], "healthy");
+        let first = said(
+            &[("cfs-throttled", "act"), ("other", "act")],
+            "✗ act: it is",
+        );
+        let later = said(
+            &[("other", "act"), ("cfs-throttled", "act")],
+            "✗ act: it is",
+        );
+        let watched = said(&[("cfs-throttled", "watch")], "! saturated: disk");
+        let wrong = said(&[("other", "act"), ("cfs-throttled", "clear")], "✗ act: no");
+        let unseen = said(&[], "? incomplete: 1 resource");
+        let tick = said(
+            &[("cfs-throttled", "watch")],
+            "✓ nothing to act on: 9 rules",
+        );
         assert_eq!(score(Harm::Hurts, first.clone()), Score::First);
         assert_eq!(score(Harm::Hurts, later), Score::Named);
+        assert_eq!(score(Harm::Hurts, watched), Score::Missed);
         assert_eq!(score(Harm::Hurts, wrong), Score::Missed);
         assert_eq!(score(Harm::Hurts, unseen), Score::Missed);
         assert_eq!(score(Harm::Hurts, tick.clone()), Score::Denied);
@@ -271,15 +359,69 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_a_file_ticks_where_it_finds_nothing() {
-        let nothing = json!({"findings": [{"rule": "deadlock", "outcome": "clear"}]});
-        assert!(Said::from_document(&nothing).tick);
-        assert_eq!(Said::from_document(&nothing).first, "nothing");
-        let open = json!({"findings": [{"rule": "deadlock", "outcome": "undecided"}]});
-        assert!(!Said::from_document(&open).tick);
+    fn the_second_fault_may_be_named_before_the_planted_one_but_not_instead() {
+        let expects = expects(&["descriptors-full"], &["priority-low"]);
+        let score = |acts: &[&str]| {
+            let findings: Vec<_> = acts.iter().map(|&rule| (rule, "act")).collect();
+            Score::rate(Harm::Hurts, &expects, &said(&findings, "✗ act: s"))
+        };
+        assert_eq!(score(&["priority-low", "descriptors-full"]), Score::First);
+        assert_eq!(score(&["other", "descriptors-full"]), Score::Named);
+        assert_eq!(
+            score(&["priority-low", "other", "descriptors-full"]),
+            Score::Named
+        );
+        assert_eq!(score(&["priority-low"]), Score::Missed);
+    }
+
+    #[test]
+    fn beside_is_what_neither_names_a_planted_fault_nor_follows_from_one() {
+        let expects = expects(&["cgroup-frozen"], &["nf-drop"]);
+        let claim = |rule: &str, is_elsewhere| Claim {
+            rule: rule.to_owned(),
+            is_elsewhere,
+            ..Claim::default()
+        };
+        let acts = [
+            claim("cgroup-frozen", false),
+            claim("tcp-listen-overflow", false),
+            claim("nf-drop", false),
+            claim("steal", false),
+            claim("cgroup-frozen", true),
+        ];
+        assert_eq!(expects.beside(&acts), ["cgroup-frozen", "steal"]);
+    }
+
+    #[test]
+    fn the_right_rule_about_another_process_is_a_wrong_subject() {
+        let expects = expects(&["affinity-narrow"], &[]);
+        let subjects = Subjects {
+            service: [51].into(),
+            ..Subjects::default()
+        };
+        let score = |pids: &[u32]| {
+            let findings: Vec<Value> = pids
+                .iter()
+                .map(|pid| json!({"rule": "affinity-narrow", "outcome": "act", "subject": format!("process/{pid}")}))
+                .collect();
+            let said =
+                Said::from_document(&json!({"findings": findings}), "✗ act: s", Some(&subjects));
+            Score::rate(Harm::Hurts, &expects, &said)
+        };
+        assert_eq!(score(&[51, 66]), Score::First);
+        assert_eq!(score(&[66, 51]), Score::Named);
+        assert_eq!(score(&[66]), Score::WrongSubject);
+    }
+
+    #[test]
+    fn a_tick_is_what_the_page_shows() {
         let watch =
             json!({"findings": [{"rule": "gc-full", "outcome": "watch", "sentence": "2 of them"}]});
-        assert!(!Said::from_document(&watch).tick);
-        assert_eq!(Said::from_document(&watch).first, "gc-full: 2 of them");
+        let said = |verdict| Said::from_document(&watch, verdict, None);
+        assert!(said("✓ nothing to act on: 9 pauses take 1 ms").tick);
+        assert!(!said("• to watch: 2 of them").tick);
+        assert!(!said("? incomplete: a deadlock cannot be excluded").tick);
+        assert_eq!(said("").first, "gc-full: 2 of them");
+        assert_eq!(Said::from_document(&json!({}), "", None).first, "nothing");
     }
 }

@@ -31,6 +31,9 @@ pub struct Row {
     pub said: String,
     /// What that is worth.
     pub score: Score,
+    /// Rules that act beside the right one, without a part in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// The effect of its advice, and whether it removed half of the harm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cured: Option<(String, bool)>,
@@ -101,7 +104,8 @@ fn shares(rows: &[&Row]) -> String {
     let first = count(rows, Score::First);
     let named = count(rows, Score::Named);
     let denied = count(rows, Score::Denied);
-    let hurts = first + named + denied + count(rows, Score::Missed);
+    let elsewhere = count(rows, Score::WrongSubject);
+    let hurts = first + named + elsewhere + denied + count(rows, Score::Missed);
     let wrong = count(rows, Score::FalseAct);
     let harmless = wrong + count(rows, Score::Quiet);
     let percent = |part: usize, whole: usize| {
@@ -111,8 +115,10 @@ fn shares(rows: &[&Row]) -> String {
             format!("{:.0} %", part as f64 / whole as f64 * 100.0)
         }
     };
+    let beside: usize = rows.iter().map(|row| row.beside.len()).sum();
     format!(
-        "of {hurts} that hurt: cause first in {}, named in {}, denied in {denied}; of {harmless} harmless: false act in {}\n",
+        "of {hurts} that hurt: cause first in {}, named in {}, of a wrong subject in {elsewhere}, denied in {denied}, {beside} beside; of {harmless} \
+         harmless: false act in {}\n",
         percent(first, hurts),
         percent(first + named, hurts),
         percent(wrong, harmless)
@@ -197,19 +203,46 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
          `rungwise check`, `jvm threads` or `jvm gc`. Kind, severity, service, load and neighbours follow from the seed. Harm is what a\n\
          client with a fixed schedule sees: *hurts* where 20 % of the rate is lost or fails, or p99 is five times as long and at least 5 ms\n\
          longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. For a JVM problem, the program counts its own harm.\n\n\
-         Faults that hurt: *first*, the first finding to act on names the cause; *named*, a later one or one to watch does; *missed*,\n\
-         none does; *denied*, the verdict is a tick. Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of\n\
-         a JVM that will hurt later (a leak, failed evacuations of a small heap) counts as weak where it is named early. A trial is *void*\n\
-         if the fault was not confirmed, or if the service was still slow after the undo.\n\n";
+         Faults that hurt: *first*, the first finding to act on names the planted cause, or only findings that name the second fault stand\n\
+         before it; *named*, a later finding to act on does; *wrong subject*, those that do accuse another process, port, device, mount or\n\
+         control group than the planted one; *missed*, none does; *denied*, none does, and the verdict is a tick. Harm of a trial with a second\n\
+         fault is the harm of both. *Beside* counts rules that act in a first or named trial and have no part in it.\n\n\
+         Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of a JVM that will hurt later (a leak, failed\n\
+         evacuations of a small heap) counts as weak where it is named early. A trial is *void* if the fault was not confirmed, or if the\n\
+         service was still slow after the undo.\n\n\
+         Until 2026-11-27, a second fault's rules counted as the planted kind's own, a finding to watch as one that names the cause, and subjects\n\
+         were not compared. Older trials were scored again from the rules that they keep. They keep no subjects, only the first sentence: in\n\
+         three trials of cpu-pinned-together it accuses the busy process, and they are wrong subjects.\n\n";
+    let unknown = drawn.iter().filter(|trial| trial.is_verdict_unknown(kinds));
+    let unknown = unknown.count();
+    if unknown > 0 {
+        let _ = writeln!(
+            page,
+            "Trials of 2026-11-25 and 2026-11-26 keep the findings but not the verdict. In {unknown} of those that count as missed, a finding \
+             to watch\nnamed the cause; whether a tick stood above it is unknown.\n"
+        );
+    }
     let all: Vec<&Row> = rows.iter().collect();
+    let never = never_hurt(trials, kinds);
     for layer in ["host", "JVM"] {
-        let of: Vec<&Row> = rows
+        let of = rows
             .iter()
             .filter(|row| row.is_jvm() == (layer == "JVM"))
-            .collect();
-        if !of.is_empty() {
-            let _ = writeln!(page, "**{layer}**, {} trials: {}", of.len(), shares(&of));
+            .filter(|row| !never.contains_key(row.id.as_str()));
+        let of: Vec<&Row> = of.collect();
+        if of.is_empty() {
+            continue;
         }
+        let healthy = of.iter().filter(|row| kinds.is_healthy(&row.id));
+        let healthy: Vec<&Row> = healthy.copied().collect();
+        let (wrong, loads) = (count(&healthy, Score::FalseAct), healthy.len());
+        let shares = shares(&of);
+        let _ = writeln!(
+            page,
+            "**{layer}**, {} trials: {}; of {loads} healthy loads: false act in {wrong}\n",
+            of.len(),
+            shares.trim_end()
+        );
     }
     page += "## By severity\n\n";
     let mut by_severity: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
@@ -232,11 +265,22 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         let _ = writeln!(page, "| {kind} | {} |", course.join(", "));
     }
     begins(&mut page, trials, kinds);
+    undetected(&mut page, trials, kinds);
     page += "\n## What fell short\n\n| score | kind | in | severity | load | said first |\n|---|---|---|--:|---|---|\n";
-    let short = [Score::Denied, Score::Missed, Score::Named, Score::FalseAct];
+    let short = [
+        Score::Denied,
+        Score::Missed,
+        Score::WrongSubject,
+        Score::Named,
+        Score::FalseAct,
+    ];
     for score in short {
-        for row in rows.iter().filter(|row| row.score == score) {
-            let (score, id, place) = (score.name(), &row.id, &row.place);
+        for trial in drawn.iter().filter(|trial| trial.row.score == score) {
+            let row = &trial.row;
+            let watched = score == Score::Missed && trial.is_watched(kinds);
+            let watched = if watched { ", only watched" } else { "" };
+            let score = format!("{}{watched}", score.name());
+            let (id, place) = (&row.id, &row.place);
             let said: String = row.said.replace('|', "/").chars().take(160).collect();
             let load = &row.measured;
             let _ = writeln!(
@@ -245,6 +289,20 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
                 row.severity
             );
         }
+    }
+    page += "\n## Beside the right finding\n\nRules that acted in trials that are first or named, and neither name a planted fault nor follow from one \
+        (`crates/rules/src/causes.rs`).\n\n| rule | trials | of kinds |\n|---|--:|---|\n";
+    let mut beside: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for row in &rows {
+        for rule in &row.beside {
+            beside.entry(rule).or_default().push(&row.id);
+        }
+    }
+    for (rule, mut kinds) in beside {
+        let count = kinds.len();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let _ = writeln!(page, "| {rule} | {count} | {} |", kinds.join(", "));
     }
     let taken: Vec<_> = rows
         .iter()
@@ -275,6 +333,75 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         page += "\n";
     }
     page
+}
+
+/// Kinds that hurt in no trial, and their trials; not healthy loads, which are not meant to, and not void trials.
+fn never_hurt<'a>(trials: &'a [Trial], kinds: &Kinds) -> BTreeMap<&'a str, Vec<&'a Trial>> {
+    let mut of: BTreeMap<&str, Vec<&Trial>> = BTreeMap::new();
+    for trial in trials {
+        if trial.row.score != Score::Void && !kinds.is_healthy(&trial.row.id) {
+            of.entry(&trial.row.id).or_default().push(trial);
+        }
+    }
+    let hurts = |trial: &&Trial| trial.row.harm == Harm::Hurts;
+    of.retain(|_, trials| !trials.iter().any(hurts));
+    of
+}
+
+/// Kinds that show no detection.
+fn undetected(page: &mut String, trials: &[Trial], kinds: &Kinds) {
+    *page += "\n## Kinds that never hurt\n\n\
+        Planted, and harmless or weak at every severity on this machine: that no finding names them proves nothing. Their trials count in\n\
+        neither share above.\n\n\
+        | kind | trials | quiet | weak | false act |\n|---|--:|--:|--:|--:|\n";
+    for (kind, trials) in never_hurt(trials, kinds) {
+        let rows: Vec<&Row> = trials.iter().map(|trial| &trial.row).collect();
+        let cells = [Score::Quiet, Score::Weak, Score::FalseAct].map(|score| {
+            let count = count(&rows, score);
+            if count == 0 {
+                String::new()
+            } else {
+                count.to_string()
+            }
+        });
+        let _ = writeln!(page, "| {kind} | {} | {} |", rows.len(), cells.join(" | "));
+    }
+    let with_second = |trial: &&Trial| trial.row.place.contains(" with ");
+    let mut only_beside: BTreeMap<&str, bool> = BTreeMap::new();
+    for trial in trials {
+        if trial.row.harm == Harm::Hurts && trial.row.score != Score::Void {
+            let only = only_beside.entry(&trial.row.id).or_insert(true);
+            *only &= with_second(&trial);
+        }
+    }
+    let only: Vec<&str> = only_beside
+        .into_iter()
+        .filter_map(|(kind, only)| only.then_some(kind))
+        .collect();
+    if !only.is_empty() {
+        let _ = writeln!(
+            page,
+            "\nHurt only beside a second fault, whose harm it may have been, and counted: {}.",
+            only.join(", ")
+        );
+    }
+    let unplanted: Vec<&str> = kinds
+        .ids()
+        .filter(|id| !trials.iter().any(|trial| trial.row.id == *id))
+        .collect();
+    if !unplanted.is_empty() {
+        let _ = writeln!(
+            page,
+            "\nWith a generator, and in no trial so far: {}.",
+            unplanted.join(", ")
+        );
+    }
+    *page += "\n## Kinds without a generator\n\n\
+        Kinds of the [design](../xtask/faults/design.csv) that `cargo xtask faults` does not plant, and why.\n\n\
+        | kind | why |\n|---|---|\n";
+    for (kind, why) in &kinds.ungenerated {
+        let _ = writeln!(page, "| {kind} | {why} |");
+    }
 }
 
 /// Each command once, with its day.
@@ -331,8 +458,12 @@ fn third(severity: f64) -> &'static str {
 
 fn table(page: &mut String, title: &str, groups: &BTreeMap<String, Vec<&Row>>) {
     let names: Vec<&str> = Score::ALL.iter().map(|score| score.name()).collect();
-    let _ = writeln!(page, "| {title} | trials | {} |", names.join(" | "));
-    let _ = writeln!(page, "|---|--:|{}", "--:|".repeat(names.len()));
+    let _ = writeln!(
+        page,
+        "| {title} | trials | {} | beside |",
+        names.join(" | ")
+    );
+    let _ = writeln!(page, "|---|--:|{}", "--:|".repeat(names.len() + 1));
     for (name, rows) in groups {
         let cells: Vec<String> = Score::ALL
             .iter()
@@ -341,7 +472,12 @@ fn table(page: &mut String, title: &str, groups: &BTreeMap<String, Vec<&Row>>) {
                 some => some.to_string(),
             })
             .collect();
-        let _ = writeln!(page, "| {name} | {} | {} |", rows.len(), cells.join(" | "));
+        let beside = match rows.iter().map(|row| row.beside.len()).sum() {
+            0 => String::new(),
+            some => usize::to_string(&some),
+        };
+        let (count, cells) = (rows.len(), cells.join(" | "));
+        let _ = writeln!(page, "| {name} | {count} | {cells} | {beside} |");
     }
 }
 
@@ -360,6 +496,7 @@ mod tests {
             measured: String::new(),
             said: String::new(),
             score,
+            beside: Vec::new(),
             cured: None,
         }
     }
@@ -376,7 +513,7 @@ mod tests {
         ];
         let text = totals(&rows);
         assert!(
-            text.contains("of 4 that hurt: cause first in 25 %, named in 50 %, denied in 1"),
+            text.contains("of 4 that hurt: cause first in 25 %, named in 50 %, of a wrong subject in 0, denied in 1, 0 beside"),
             "{text}"
         );
         assert!(text.contains("of 1 harmless: false act in 0 %"), "{text}");
@@ -395,6 +532,7 @@ mod tests {
         let course = "| cpu-stopped | 0.10 quiet, 0.90 first |";
         assert!(page.contains(course), "{page}");
         assert!(page.contains("| 0 to 0.33 | 1 |"));
+        assert!(page.contains("| denied | quiet | false act | weak | void | beside |"));
         assert!(page.contains("- **cpu-stopped**: "));
     }
 
@@ -433,6 +571,34 @@ mod tests {
         let page = page(&trials, &kinds);
         let line = "| net-loss-random | 4 | nginx: perten=300; redis: perten=100 | redis: perten=500 | redis: perten=700 |  | redis: perten=700 |\n";
         assert!(page.contains(line), "{page}");
+    }
+
+    #[test]
+    fn kinds_that_never_hurt_count_in_no_share() {
+        let kinds = Kinds::built_in().unwrap();
+        let trials = [
+            trial("cpu-stopped", 0.9, Harm::Hurts, Score::First),
+            trial("net-nagle-delack", 0.9, Harm::Weak, Score::Weak),
+            trial("net-nagle-delack", 0.1, Harm::Harmless, Score::FalseAct),
+            trial("svc-healthy-redis", 0.1, Harm::Harmless, Score::Quiet),
+        ];
+        let page = page(&trials, &kinds);
+        assert!(
+            page.contains("**host**, 2 trials: of 1 that hurt"),
+            "{page}"
+        );
+        assert!(
+            page.contains("of 1 harmless: false act in 0 %; of 1 healthy loads: false act in 0"),
+            "{page}"
+        );
+        assert!(
+            page.contains("| net-nagle-delack | 2 |  | 1 | 1 |"),
+            "{page}"
+        );
+        assert!(
+            page.contains("| mem-numa-remote | not possible here"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -38,6 +38,7 @@ keys! { PROCESS;
     PROCESS_CPUSET = "process.cpuset", Text, Process, "CPUs that the cpuset of its control group allows";
     PROCESS_CPUSET_GROUP = "process.cpuset_group", Text, Process, "That group";
     PROCESS_DESCRIPTORS = "process.descriptors", Fraction, Process, "Open file descriptors as a share of its limit (RLIMIT_NOFILE)";
+    PROCESS_DESCRIPTOR_HARD = "process.descriptor_hard_limit", Count, Process, "Hard limit of open file descriptors: raising it takes CAP_SYS_RESOURCE";
     PROCESS_DESCRIPTOR_LIMIT = "process.descriptor_limit", Count, Process, "Its limit of open file descriptors";
     PROCESS_FREEZES = "process.freezes", Count, Process, "Times that one of its threads began to wait, in a system call that changes a file, for a frozen file system to be thawed";
     PROCESS_LONG_RUNS = "process.long_runs", PerSecond, Process, "Runs of 5 ms and more without a wait, of the thread of the process that has most of them";

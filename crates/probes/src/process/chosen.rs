@@ -208,11 +208,19 @@ pub(crate) fn near_their_limit(window: &Window<'_>) -> BTreeSet<u32> {
     pids(window).filter_map(near).collect()
 }
 
-/// The limit of open files of a process.
+/// The soft limit of open files of a process.
 pub(super) fn limit(window: &Window<'_>, pid: u32) -> Option<u64> {
+    open_files(window, pid)?.soft
+}
+
+/// The hard one.
+pub(super) fn hard_limit(window: &Window<'_>, pid: u32) -> Option<u64> {
+    open_files(window, pid)?.hard
+}
+
+fn open_files<'w>(window: &'w Window<'_>, pid: u32) -> Option<limits::Limit<'w>> {
     let text = window.text(&format!("/proc/{pid}/limits")).ok()?;
-    let mut limits = limits::parse(text);
-    limits.find(|limit| limit.name == "open files")?.soft
+    limits::parse(text).find(|limit| limit.name == "open files")
 }
 
 /// Processes in an uninterruptible wait in the last full sample and in an earlier one.

@@ -31,6 +31,7 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[
         &keys::FILES_OPEN,
         &keys::PROCESS_DESCRIPTORS,
+        &keys::PROCESS_DESCRIPTOR_HARD,
         &keys::PROCESS_DESCRIPTOR_LIMIT,
     ],
     derive,
@@ -57,7 +58,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let origin = Origin::new(FILE_NR, line);
     enter::number(evidence, &keys::FILES_OPEN, Subject::host(), value, origin);
 
-    let both = [&keys::PROCESS_DESCRIPTORS, &keys::PROCESS_DESCRIPTOR_LIMIT];
+    let all = [
+        &keys::PROCESS_DESCRIPTORS,
+        &keys::PROCESS_DESCRIPTOR_LIMIT,
+        &keys::PROCESS_DESCRIPTOR_HARD,
+    ];
     for pid in chosen::near_their_limit(window) {
         let path = COUNTS.replace('*', &pid.to_string());
         let subject = || Subject::new(Kind::Process, pid);
@@ -85,8 +90,12 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         );
         let share = count.map(|count| count / (limit as f64).max(1.0));
         let origin = Origin::new(&path, line);
-        enter::number(evidence, both[0], subject(), share, origin.clone());
-        evidence.number(both[1], subject(), limit as f64, origin);
+        enter::number(evidence, all[0], subject(), share, origin.clone());
+        evidence.number(all[1], subject(), limit as f64, origin);
+        if let Some(hard) = chosen::hard_limit(window, pid) {
+            let origin = Origin::new(format!("/proc/{pid}/limits"), format!("hard limit {hard}"));
+            evidence.number(all[2], subject(), hard as f64, origin);
+        }
     }
     let key = &keys::PROCESS_DESCRIPTORS;
     if evidence.each(key).is_err() && evidence.unread(key).is_none() {
@@ -96,7 +105,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let why = why.unwrap_or_else(|| {
         Absence::because("no process shows its limit of open files").remedy("run as root")
     });
-    enter::absent_if_unset(evidence, &both, &why, LIMITS);
+    enter::absent_if_unset(evidence, &all[..2], &why, LIMITS);
+    let none = Absence::because("no process is near its limit of open files");
+    enter::absent_if_unset(evidence, &all[2..], &none, LIMITS);
 }
 
 /// The process ended between the reading of its status and that of its descriptors.

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
@@ -30,18 +30,25 @@ const SWAPPINESS: Threshold = Threshold {
     origin: "TuneD profile throughput-performance",
 };
 
+const GROUP: Threshold = Threshold {
+    name: "times per second that a control group hits its memory limit, from which on the swap may be its own",
+    value: 1.0,
+    origin: "rule cgroup-memory-limit",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "swap-in",
     topic: "memory",
     summary: "pages are read back from swap",
     needs: &[
         &keys::MEMORY_AVAILABLE,
+        &keys::MEMORY_CGROUP_RECLAIM,
         &keys::MEMORY_MAJOR_FAULTS,
         &keys::MEMORY_PROCESS_SWAP,
         &keys::MEMORY_SWAPPINESS,
         &keys::MEMORY_SWAP_IN,
     ],
-    thresholds: &[PAGES, SHORT, SWAPPINESS],
+    thresholds: &[PAGES, SHORT, SWAPPINESS, GROUP],
     knobs: &["mem.swappiness", "mem.min_free_kbytes"],
     measure: Some(Measure::more(&keys::MEMORY_SWAP_IN)),
     doc: Doc {
@@ -49,9 +56,10 @@ pub(crate) static RULE: Rule = Rule {
             faults.",
         hurts: "A thread that touches such a page stops for the time of a disk read, a thousand times longer than a cache \
             miss, often while it holds a lock.",
-        todo: "Where memory is available, the kernel swapped to keep page cache: lower mem.swappiness, and swap back in once \
-            (swapoff, swapon). Where it is not, use less or add memory: no setting makes up for it, and one that keeps more \
-            free (mem.min_free_kbytes) takes it from the tasks that wait.",
+        todo: "Where a control group hits its memory limit, raise the limit (cgroup-memory-limit): settings of the machine do not help. \
+            Where memory is available, the kernel swapped to keep page cache: lower mem.swappiness (to 10, for example), and swap back in \
+            once (swapoff, swapon). Where it is not, use less or add memory: no setting makes up for it, and one that keeps more free \
+            (mem.min_free_kbytes) takes it from the tasks that wait.",
         wrong: "Cold pages are read back once when a program touches them: so the rule requires reads in every part of the \
             window. Swap in use without reads is healthy. Compressed swap in memory (zram, zswap) costs far less.",
         sources: "The reference bank host, section on memory; TuneD profile throughput-performance (swappiness 10); \
@@ -112,11 +120,19 @@ fn judge(evidence: &Evidence) -> Judgement {
             say::percent(available.value)
         );
         finding = finding.cite(available.reading);
+    } else if let Some((group, hits)) = limited(evidence) {
+        let _ = write!(
+            finding.sentence,
+            "; control group {} hits its memory limit {}",
+            group.name(),
+            say::rate(hits.value)
+        );
+        finding = finding.cite(hits.reading);
     } else {
-        let swappiness = evidence.host(&keys::MEMORY_SWAPPINESS);
-        finding = match swappiness {
+        // Without a value: no planted fault showed that one cures.
+        finding = match evidence.host(&keys::MEMORY_SWAPPINESS) {
             Ok(now) if now.value > SWAPPINESS.value => {
-                finding.cite(now.reading).turn("mem.swappiness", "10")
+                finding.cite(now.reading).consider("mem.swappiness")
             }
             Ok(_) => finding,
             Err(_) => finding.consider("mem.swappiness"),
@@ -126,4 +142,14 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(vec![finding.refuted_by(
         "the reads stop within a minute, or swap is in compressed memory",
     )])
+}
+
+/// The control group that hits its memory limit most often. It swaps its own pages then, whatever the machine has available: with
+/// `mem.swappiness` at 10 a planted limit cost as much as before (docs/truth.md).
+fn limited(evidence: &Evidence) -> Option<(&Subject, Quantity<'_>)> {
+    let hits = evidence.each(&keys::MEMORY_CGROUP_RECLAIM).ok()?;
+    let most = hits
+        .into_iter()
+        .filter(|(_, hits)| hits.value > GROUP.value);
+    most.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
 }

@@ -35,6 +35,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::FILES_OPEN,
         &keys::PROCESS_DESCRIPTORS,
+        &keys::PROCESS_DESCRIPTOR_HARD,
         &keys::PROCESS_DESCRIPTOR_LIMIT,
         &keys::SCHED_PROCESS_NAME,
     ],
@@ -45,7 +46,9 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "A process whose open descriptors are 95 % of its limit or more (80 %: watched), or open files of the machine at 90 % of fs.file-max.",
         hurts: "New connections, files and upstream requests fail. Clients connect (the kernel accepts for the process) and get no answer.",
         todo: "Raise the limit of the running process (rpc.nofile) and of its unit (LimitNOFILE=), or worker_rlimit_nofile, maxclients, ulimit-n. If the number grows without end, it is a leak: ls -l /proc/PID/fd shows what leaks.",
-        wrong: "A program may keep itself at its limit on purpose, such as a proxy with a connection limit derived from it.",
+        wrong: "A program may keep itself at its limit on purpose, such as a proxy with a connection limit derived from it. A program that set \
+            its hard limit as low counts its connections itself (memcached -c), and raising a hard limit takes CAP_SYS_RESOURCE: then no \
+            value is recommended. Change the program's own option, or its unit, and start it again.",
         sources: "accept(2), getrlimit(2); Documentation/admin-guide/sysctl/fs.rst; alloc_fd of fs/file.c, Linux 6.18.",
     },
     judge,
@@ -92,13 +95,23 @@ fn judge(evidence: &Evidence) -> Judgement {
             Finding::watch(process, format!("{who} has opened {used}"))
         };
         // Room for four times as much; against a leak a higher limit does not help.
-        let wish = format!("{}:{:.0}", process.name(), limit.value * 4.0);
-        findings.push(
-            finding
-                .cite(share.reading)
-                .turn("rpc.nofile", wish)
-                .refuted_by("the errors stay with a higher limit"),
-        );
+        let wish = limit.value * 4.0;
+        let hard = evidence
+            .quantity(&keys::PROCESS_DESCRIPTOR_HARD, process)
+            .ok();
+        let reach = hard.as_ref().map_or(wish, |hard| wish.min(hard.value));
+        let mut finding = finding
+            .cite(share.reading)
+            .refuted_by("the errors stay with a higher limit");
+        finding = if reach > limit.value {
+            finding.turn("rpc.nofile", format!("{}:{reach:.0}", process.name()))
+        } else {
+            finding.consider("rpc.nofile")
+        };
+        if let Some(hard) = hard {
+            finding = finding.cite(hard.reading);
+        }
+        findings.push(finding);
     }
     if findings.is_empty() {
         // One process near its limit whose count is refused is enough to be wrong about all.

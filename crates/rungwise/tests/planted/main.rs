@@ -324,6 +324,7 @@ fn uncured(
     if let Some(device) = taken.iter().find_map(|advice| advice.device) {
         arguments.extend(["--device", device]);
     }
+    let cost_before = cost(cure, planted)?;
     let run = |planted: &Planted, by: By, arguments: &[&str]| {
         let mut command = bench.command(arguments);
         let output = if by == By::Machine {
@@ -364,13 +365,23 @@ fn uncured(
             said = now.or_else(|| said.take()).filter(|_| quiet < QUIET);
             quiet == QUIET
         });
-        said
+        (said, cost(cure, planted))
     }));
     for by in cure.by.iter().filter(|by| !matches!(by, By::Restart(_))) {
         run(planted, *by, &["knob", "undo"])?;
     }
-    let said = asked.unwrap_or_else(|panic| resume_unwind(panic));
+    let (said, cost_after) = asked.unwrap_or_else(|panic| resume_unwind(panic));
     let turns = turns.join(" ");
+    if let (Some(before), Some(after)) = (cost_before, cost_after?) {
+        let what = cure.measured.unwrap_or_default();
+        eprintln!("  {turns}: {what}: {before:.3} to {after:.3}");
+        if before <= 0.0 || after > before / 2.0 {
+            return Err(format!(
+                "{}: {turns} does not halve what it costs ({what}): {before:.3} to {after:.3}",
+                cure.fault
+            ));
+        }
+    }
     eprintln!("  {turns} cures it: {}", said.is_none());
     match said {
         None => Ok(()),
@@ -380,6 +391,13 @@ fn uncured(
             finding_text(&said)
         )),
     }
+}
+
+/// What the fault costs now, where the cure says that it is measured.
+fn cost(cure: &Cure, planted: &Planted) -> std::result::Result<Option<f64>, String> {
+    let cost = planted.cost().map_err(|why| why.to_string())?;
+    assert_eq!(cost.is_some(), cure.measured.is_some(), "{}", cure.fault);
+    Ok(cost)
 }
 
 /// The sum of the readings of this key, a rate or a share, that a finding cites.

@@ -19,6 +19,9 @@ pub struct Cure {
     pub by: &'static [By],
     /// A reading that the finding cites, a rate or a share, where the advice leaves something of the harm: half of it at most.
     pub harm: Option<&'static str>,
+    /// What the fault costs, as the test measures it without rungwise, before the advice and after it: half at most must be left. A rule may
+    /// fall silent because its own advice changes what it reads, so silence alone is a weak proof.
+    pub measured: Option<&'static str>,
 }
 
 /// How advice is applied.
@@ -54,6 +57,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.rmem_max"],
         by: &[By::Machine, By::Restart(&[])],
         harm: Some("udp.rcvbuf_share"),
+        measured: Some("datagrams per second that the receive buffer drops"),
     },
     Cure {
         fault: "one shared UDP socket",
@@ -61,6 +65,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["sock.reuseport"],
         by: &[By::Restart(&["--reuseport"])],
         harm: None,
+        measured: None,
     },
     Cure {
         fault: "steering to one CPU, two sockets",
@@ -68,6 +73,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.rps_cpus"],
         by: &[By::Namespace],
         harm: None,
+        measured: None,
     },
     Cure {
         fault: "backlog drops",
@@ -75,6 +81,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.rps_cpus"],
         by: &[By::Namespace],
         harm: Some("softnet.dropped"),
+        measured: Some("packets per second that backlogs drop"),
     },
     Cure {
         fault: "rp_filter",
@@ -82,6 +89,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.rp_filter", "net.accept_local"],
         by: &[By::Namespace],
         harm: None,
+        measured: None,
     },
     Cure {
         fault: "narrow CPU affinity",
@@ -89,6 +97,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["cpu.pin_threads"],
         by: &[By::Machine],
         harm: None,
+        measured: Some("the CPU time that the two processes do not get"),
     },
     Cure {
         fault: "full neighbour table",
@@ -96,6 +105,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.neigh_gc"],
         by: &[By::Machine],
         harm: None,
+        measured: Some("overflows of the table per second"),
     },
     Cure {
         fault: "asymmetric route",
@@ -103,6 +113,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.rp_filter"],
         by: &[By::Namespace],
         harm: None,
+        measured: Some("packets per second that source validation drops"),
     },
     Cure {
         fault: "frozen control group",
@@ -110,6 +121,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["cpu.cgroup_freezer"],
         by: &[By::Machine],
         harm: None,
+        measured: Some("the share of datagrams without a reply"),
     },
     Cure {
         fault: "starved by its weight",
@@ -117,6 +129,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["cpu.cgroup_weight"],
         by: &[By::Machine],
         harm: None,
+        measured: Some("the CPU time that it lacks of its fair half"),
     },
     Cure {
         fault: "service: descriptors used up",
@@ -124,6 +137,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["rpc.nofile"],
         by: &[By::Machine],
         harm: None,
+        measured: Some("the share of new clients without a reply"),
     },
 ];
 
@@ -151,14 +165,17 @@ pub(super) fn describe(page: &mut String, fault: &str) {
         }
         let _ = writeln!(
             page,
-            "\nThe test takes the advice of {} ({}): it {}. Then {}.",
+            "\nThe test takes the advice of {} ({}): it {}. Then {}{}.",
             cure.rule,
             cure.knobs.join(", "),
             steps.join(" and "),
             match cure.harm {
                 None => "the rule must no longer speak".to_owned(),
                 Some(key) => format!("`{key}` must be at most half of what it was"),
-            }
+            },
+            cure.measured.map_or_else(String::new, |what| format!(
+                ", and what the fault costs, measured without rungwise ({what}), must be at most half of what it was"
+            ))
         );
     }
     for advice in UNAPPLIED.iter().filter(|advice| advice.fault == fault) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::lab::{Group, Lab, Planted, serve_udp, service_address, spinner};
+use super::lab::{Group, Lab, Planted, cpu_time, growth, serve_udp, service_address, spinner};
 use super::traffic::{Pace, datagrams};
 use super::{Fault, How, Result, Says, acts, watches};
 
@@ -80,8 +80,13 @@ pub(super) const AFFINITY: Fault = Fault {
 fn affinity(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let pinned = [spinner(Some(&[0]))?, spinner(Some(&[0]))?];
+    let pids = [pinned[0].pid(), pinned[1].pid()];
     Ok(Planted::in_namespace(server)
-        .suffered_by(pinned[0].pid())
+        .suffered_by(pids[0])
+        .costing(move |_| {
+            let [first, second] = growth(|| Ok([cpu_time(pids[0])?, cpu_time(pids[1])?]))?;
+            Ok(2.0 - first - second)
+        })
         .keep(pinned)
         .keep(client))
 }

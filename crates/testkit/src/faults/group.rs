@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use rungwise_host::{clock, files};
 
-use super::lab::{Group, Lab, Planted, serve_udp, service_address, shell_in, spinner};
+use super::lab::{
+    Group, Lab, Planted, cpu_time, growth, serve_udp, service_address, shell_in, spinner,
+    unanswered,
+};
 use super::traffic::{Pace, datagrams};
 use super::{Fault, How, Result, Says, acts};
 
@@ -67,6 +70,7 @@ fn frozen(program: &Path) -> Result<Planted> {
     );
     Ok(Planted::in_namespace(server)
         .suffered_by(pid)
+        .costing(unanswered)
         .keep(traffic)
         .keep(thaw)
         .keep(service)
@@ -117,12 +121,19 @@ pub(super) const WEIGHT: Fault = Fault {
 fn weight(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let group = Group::new("cpu", "x")?;
-    group.set("cpu.shares", "2")?;
+    // Weights count among siblings: below a group of its own, it would not compete with the neighbour.
+    group.set_top("cpu.shares", "2")?;
     let starved = spinner(Some(&[0]))?;
     group.take(starved.pid())?;
     let neighbour = spinner(Some(&[0]))?;
+    let pid = starved.pid();
     Ok(Planted::in_namespace(server)
-        .suffered_by(starved.pid())
+        .suffered_by(pid)
+        .costing(move |_| {
+            let [got] = growth(|| Ok([cpu_time(pid)?]))?;
+            // Its fair share beside the neighbour is half of the CPU.
+            Ok(0.5 - got)
+        })
         .keep((starved, neighbour))
         .keep(group)
         .keep(client))

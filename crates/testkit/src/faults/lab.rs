@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rungwise_host::namespace::Namespace;
 use rungwise_host::process::{Launch, Ready, Service};
-use rungwise_host::{Host as _, files, live::Live};
+use rungwise_host::{Host as _, clock, files, live::Live};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::Result;
@@ -33,10 +33,24 @@ pub struct Planted {
     pub pid: Option<u32>,
     /// The latencies of its traffic, for `--load`.
     pub load: Option<NamedTempFile>,
+    /// What it costs.
+    meter: Option<Meter>,
     /// The service that can start again with other options.
     served: Option<Served>,
     /// Traffic, services, groups and the other namespace; ended in this order, before the namespace.
     held: Vec<Box<dyn Held>>,
+}
+
+/// Measures what a fault costs, without rungwise: replies that clients miss, packets that the kernel drops, work that is not done. Zero where
+/// there is no harm.
+struct Meter(Box<Measure>);
+
+type Measure = dyn Fn(&Namespace) -> Result<f64> + Send;
+
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meter")
+    }
 }
 
 /// A `serve udp` and how it was started.
@@ -59,6 +73,7 @@ impl Planted {
             namespace,
             pid: None,
             load: None,
+            meter: None,
             served: None,
             held: Vec::new(),
         }
@@ -68,6 +83,21 @@ impl Planted {
     pub(super) fn suffered_by(mut self, pid: u32) -> Self {
         self.pid = Some(pid);
         self
+    }
+
+    /// What it costs, measured in its namespace; see [`super::Cure::measured`].
+    pub(super) fn costing(
+        mut self,
+        meter: impl Fn(&Namespace) -> Result<f64> + Send + 'static,
+    ) -> Self {
+        self.meter = Some(Meter(Box::new(meter)));
+        self
+    }
+
+    /// What it costs now, where that can be measured.
+    pub fn cost(&self) -> Result<Option<f64>> {
+        let meter = self.meter.as_ref();
+        meter.map(|meter| (meter.0)(&self.namespace)).transpose()
     }
 
     /// The latencies of its traffic as wrk2 would print them.
@@ -155,6 +185,49 @@ impl Lab {
 /// Where the service of a fault listens.
 pub(super) fn service_address() -> SocketAddr {
     (Pair::SERVER, PORT).into()
+}
+
+/// How long a cost is measured.
+const MEASURED_FOR: Duration = Duration::from_secs(2);
+
+/// How much each number grows per second.
+pub(super) fn growth<const N: usize>(read: impl Fn() -> Result<[f64; N]>) -> Result<[f64; N]> {
+    let (since, before) = (clock::now(), read()?);
+    std::thread::sleep(MEASURED_FOR);
+    let (after, seconds) = (read()?, since.elapsed().as_secs_f64());
+    Ok(std::array::from_fn(|at| (after[at] - before[at]) / seconds))
+}
+
+/// A counter of `/proc/net/snmp` or `netstat` in a namespace: `counter(namespace, "netstat", "TcpExt", "IPReversePathFilter")`.
+pub(super) fn counter(namespace: &Namespace, file: &str, group: &str, name: &str) -> Result<f64> {
+    let path = format!("/proc/thread-self/net/{file}");
+    let text = namespace.run(move || Live.text(Path::new(&path)))?;
+    let prefix = format!("{group}: ");
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(&prefix));
+    let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    let found = pairs.find(|(known, _)| *known == name);
+    let (_, value) = found.ok_or_else(|| format!("no {group}:{name} in {file}"))?;
+    Ok(value.parse()?)
+}
+
+/// Share of the packets to an echo service that it does not answer.
+pub(super) fn unanswered(namespace: &Namespace) -> Result<f64> {
+    let [asked, answered] = growth(|| {
+        Ok([
+            counter(namespace, "snmp", "Ip", "InDelivers")?,
+            counter(namespace, "snmp", "Udp", "OutDatagrams")?,
+        ])
+    })?;
+    Ok(1.0 - answered / asked.max(1.0))
+}
+
+/// CPU time of a process in seconds.
+pub(super) fn cpu_time(pid: u32) -> Result<f64> {
+    let path = format!("/proc/{pid}/schedstat");
+    let text = Live.text(Path::new(&path))?;
+    let first = text.split(' ').next().unwrap_or_default();
+    Ok(first.parse::<f64>()? / 1e9)
 }
 
 /// `serve udp` at [`service_address`].

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rungwise_host::Host as _;
 use rungwise_host::veth::{self, End, Spec};
 
-use super::lab::{DEVICE, Lab, Planted, run, serve_udp, service_address};
+use super::lab::{DEVICE, Lab, Planted, counter, growth, run, serve_udp, service_address};
 use super::process::start;
 use super::traffic::{Pace, Repeated, connection, datagrams, reader, writer};
 use super::{Fault, How, Result, acts};
@@ -250,7 +250,27 @@ fn full_neighbours(_: &Path) -> Result<Planted> {
         }
         std::thread::sleep(Duration::from_millis(10));
     });
-    Ok(Planted::in_namespace(server).keep(traffic).keep(client))
+    Ok(Planted::in_namespace(server)
+        .costing(|_| {
+            let [overflows] = growth(|| Ok([table_overflows()?]))?;
+            Ok(overflows)
+        })
+        .keep(traffic)
+        .keep(client))
+}
+
+/// How often the table of neighbours of the machine was full: `table_fulls` of all CPUs, in hexadecimal.
+fn table_overflows() -> Result<f64> {
+    let text = rungwise_host::live::Live.text(Path::new("/proc/net/stat/arp_cache"))?;
+    let mut lines = text.lines();
+    let names = lines.next().unwrap_or_default();
+    let place = names
+        .split_whitespace()
+        .position(|name| name == "table_fulls");
+    let place = place.ok_or("no table_fulls in /proc/net/stat/arp_cache")?;
+    let counts = lines.filter_map(|line| line.split_whitespace().nth(place));
+    let sum = counts.map(|count| u64::from_str_radix(count, 16));
+    Ok(sum.sum::<std::result::Result<u64, _>>()? as f64)
 }
 
 pub(super) const SILENT_NEIGHBOURS: Fault = Fault {
@@ -305,6 +325,17 @@ fn asymmetric(_: &Path) -> Result<Planted> {
         std::thread::sleep(Duration::from_millis(1));
     });
     Ok(Planted::in_namespace(server)
+        .costing(|namespace| {
+            let [dropped] = growth(|| {
+                Ok([counter(
+                    namespace,
+                    "netstat",
+                    "TcpExt",
+                    "IPReversePathFilter",
+                )?])
+            })?;
+            Ok(dropped)
+        })
         .keep(traffic)
         .keep(service)
         .keep(client))

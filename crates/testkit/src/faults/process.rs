@@ -5,7 +5,7 @@
 )]
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -247,9 +247,26 @@ fn descriptors(_: &Path) -> Result<Planted> {
     let pid = *workers(&master)?.first().ok_or("nginx has no worker")?;
     Ok(Planted::in_namespace(server)
         .suffered_by(pid)
+        .costing(|namespace| Ok(namespace.run(refused)))
         .keep(load)
         .keep((master, folder))
         .keep(client))
+}
+
+/// Share of new clients that get no reply within half a second.
+fn refused() -> f64 {
+    const CLIENTS: u32 = 10;
+    let replied = |_: &u32| {
+        let reply = || -> std::io::Result<usize> {
+            let mut client = TcpStream::connect((Pair::SERVER, HTTP))?;
+            client.set_read_timeout(Some(Duration::from_millis(500)))?;
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")?;
+            client.read(&mut [0; 4096])
+        };
+        reply().is_ok_and(|length| length > 0)
+    };
+    let good = (0..CLIENTS).filter(replied).count();
+    1.0 - good as f64 / f64::from(CLIENTS)
 }
 
 /// Threads of this process that end when it is dropped.
@@ -326,14 +343,14 @@ fn upstream(_: &Path) -> Result<Planted> {
     let listener = client.run(|| TcpListener::bind((Pair::CLIENT, 9001)))?;
     listener.set_nonblocking(true)?;
     let backend = Until::new().with(move |over| {
-        let mut open: Vec<(Instant, std::net::TcpStream)> = Vec::new();
+        let mut open: Vec<(Instant, TcpStream)> = Vec::new();
         while !over.load(Ordering::Relaxed) {
             while let Ok((connection, _)) = listener.accept() {
                 open.push((Instant::now(), connection));
             }
             // nginx makes a connection for each request.
             // Answers take different times, so that requests do not march in step.
-            let due = |(since, connection): &(Instant, std::net::TcpStream)| {
+            let due = |(since, connection): &(Instant, TcpStream)| {
                 let port = connection.peer_addr().map_or(0, |peer| peer.port());
                 since.elapsed() >= Duration::from_millis(150 + u64::from(port) * 7 % 200)
             };
@@ -508,7 +525,7 @@ fn healthy(_: &Path) -> Result<Planted> {
     let (master, folder) = nginx(&server, &[], (2, "", HELLO))?;
     let connections = client.run(|| -> std::io::Result<Vec<_>> {
         (0..20)
-            .map(|_| std::net::TcpStream::connect((Pair::SERVER, HTTP)))
+            .map(|_| TcpStream::connect((Pair::SERVER, HTTP)))
             .collect()
     })?;
     let load = Until::new().with(move |over| {

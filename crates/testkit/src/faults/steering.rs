@@ -5,11 +5,11 @@ use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rungwise_host::Host as _;
 use rungwise_host::namespace::Namespace;
+use rungwise_host::{Host as _, live::Live};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::lab::{DEVICE, Lab, Planted, load_udp, run, serve_udp, service_address};
+use super::lab::{DEVICE, Lab, Planted, growth, load_udp, run, serve_udp, service_address};
 use super::traffic::{Pace, datagrams};
 use super::{Fault, How, Result, acts};
 
@@ -98,7 +98,20 @@ pub(super) const BACKLOG: Fault = Fault {
 fn backlog(_: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
     lab.steer("1")?;
-    flooded(lab, 2)
+    Ok(flooded(lab, 2)?.costing(|_| {
+        let [dropped] = growth(|| Ok([backlog_drops()?]))?;
+        Ok(dropped)
+    }))
+}
+
+/// Packets that full backlogs dropped on all CPUs: the second column of `softnet_stat`, in hexadecimal (net/core/net-procfs.c).
+fn backlog_drops() -> Result<f64> {
+    let text = Live.text(Path::new("/proc/net/softnet_stat"))?;
+    let counts = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1));
+    let sum = counts.map(|count| u64::from_str_radix(count, 16));
+    Ok(sum.sum::<std::result::Result<u64, _>>()? as f64)
 }
 
 pub(super) const MANY_RULES: Fault = Fault {

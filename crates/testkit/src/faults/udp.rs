@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
-use super::lab::{Lab, Planted, load_udp, serve_udp, service_address};
+use super::lab::{Lab, Planted, counter, growth, load_udp, serve_udp, service_address};
 use super::traffic::{Pace, connection, datagrams, halved, reader, sink, writer};
 use super::{Fault, How, Result, acts, watches};
 
@@ -72,7 +72,13 @@ fn burst(program: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let planted = Planted::in_namespace(server).serving(program, &["--pin=0"])?;
     let traffic = datagrams(&client, service_address(), 1, Pace::Rare(12), Some(1))?;
-    Ok(planted.keep(traffic).keep(client))
+    Ok(planted
+        .costing(|namespace| {
+            let [dropped] = growth(|| Ok([counter(namespace, "snmp", "Udp", "RcvbufErrors")?]))?;
+            Ok(dropped)
+        })
+        .keep(traffic)
+        .keep(client))
 }
 
 pub(super) const SLOW_READER: Fault = Fault {
