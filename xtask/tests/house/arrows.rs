@@ -11,6 +11,7 @@ use crate::none_of;
 /// their arrows already, so that a new crate starts with them.
 const ARROWS: &[(&str, &[&str])] = &[
     ("rungwise-bpf", &[]),
+    ("rungwise-dubbo", &[]),
     ("rungwise-model", &[]),
     ("rungwise-stats", &["rungwise-model"]),
     ("rungwise-formats", &["rungwise-model"]),
