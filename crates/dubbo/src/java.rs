@@ -77,10 +77,11 @@ impl Primitive {
 }
 
 /// Classes that may be written without their package.
-const SHORT: [(&str, &str); 21] = [
+const SHORT: [(&str, &str); 22] = [
     ("BigDecimal", "java.math.BigDecimal"),
     ("Boolean", "java.lang.Boolean"),
     ("Byte", "java.lang.Byte"),
+    ("CharSequence", "java.lang.CharSequence"),
     ("Character", "java.lang.Character"),
     ("Collection", "java.util.Collection"),
     ("Date", "java.util.Date"),

@@ -6,12 +6,16 @@ use super::scan::{Cursor, Length, Text, Token};
 use super::value::{Class, List, Map, Object, Value};
 use crate::error::{Error, Problem};
 
+/// See [`Limits::depth`].
+const DEEPEST: usize = 128;
+
 /// What a reader accepts. The length of the body bounds the rest: every value, field name and character takes a byte or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Lists, maps and objects within one another. 512 at most, whatever is set: reading and dropping recurse.
+    /// Lists, maps and objects within one another. 128 at most, whatever is set: readers recurse, and 128 take below 1 MiB of stack
+    /// without optimization.
     pub depth: usize,
-    /// Values and field names in the body. A value takes 32 bytes and its content.
+    /// Values and field names in the body. A value takes 48 bytes and its content.
     pub values: usize,
 }
 
@@ -28,7 +32,7 @@ impl Default for Limits {
 impl Limits {
     pub(super) fn clamped(self) -> Self {
         Self {
-            depth: self.depth.min(512),
+            depth: self.depth.min(DEEPEST),
             ..self
         }
     }
