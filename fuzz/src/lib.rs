@@ -10,6 +10,7 @@
     reason = "the tests of the rules read the folder of casebooks and compare outcomes as well"
 )]
 mod book;
+mod dubbo;
 mod gc_log;
 mod hosts;
 mod kernel_texts;
@@ -18,6 +19,7 @@ mod recording;
 mod stored;
 mod thread_dump;
 
+pub use dubbo::dubbo;
 pub use gc_log::{gc_log, gc_log_once};
 pub use hosts::{bundle, casebook};
 pub use kernel_texts::kernel_texts;
@@ -431,6 +433,11 @@ mod tests {
     #[test]
     fn profiles_near_the_seeds_are_read_without_a_panic() {
         shake_often(super::profile, &["seeds/profile", "../crates/stacks/corpus"], SHAKES);
+    }
+
+    #[test]
+    fn dubbo_streams_near_the_seeds_read_the_same_in_any_pieces() {
+        shake(super::dubbo, &["seeds/dubbo"]);
     }
 
     #[test]

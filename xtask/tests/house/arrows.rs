@@ -25,7 +25,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rungwise-rules", &["rungwise-stats"]),
     ("rungwise-knobs", &["rungwise-host"]),
     ("rungwise-serve", &["rungwise-bpf", "rungwise-stats"]),
-    ("rungwise-load", &["rungwise-stats", "rungwise-serve"]),
+    (
+        "rungwise-load",
+        &["rungwise-dubbo", "rungwise-stats", "rungwise-serve"],
+    ),
     (
         "rungwise-profile",
         &["rungwise-bpf", "rungwise-host", "rungwise-stacks"],
