@@ -6,7 +6,7 @@
 use crate::error::{Error, Problem};
 use crate::frame::{Frame, HESSIAN2, Message, Status};
 use crate::hessian::{Limits, Reader, Skipper, Value, Writer};
-use crate::request::{attachment, attachments};
+use crate::request::attachment;
 
 const EXCEPTION: i32 = 0;
 const VALUE: i32 = 1;
@@ -46,7 +46,7 @@ pub fn judge(frame: &Frame<'_>, skipper: &mut Skipper) -> Result<Answer, Error> 
         skip.skip_value()?;
     }
     if has_attachments {
-        skip.skip_map()?;
+        skip.skip_attachments()?;
     }
     skip.end()?;
     Ok(answer)
@@ -134,7 +134,7 @@ impl Reply {
             _ => return Err(unknown(flag)),
         };
         let attachments = if flag >= WITH_ATTACHMENTS {
-            attachments(&mut reader, frame.body)?
+            reader.attachments()?
         } else {
             Vec::new()
         };

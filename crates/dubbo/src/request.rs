@@ -108,7 +108,7 @@ impl Call {
         for _ in types {
             arguments.push(reader.value()?);
         }
-        let attachments = attachments(&mut reader, body)?;
+        let attachments = reader.attachments()?;
         reader.end()?;
         Ok(Self {
             dubbo_version,
@@ -119,25 +119,6 @@ impl Call {
             arguments,
             attachments,
         })
-    }
-}
-
-/// A map or null.
-pub(crate) fn attachments(
-    reader: &mut Reader<'_>,
-    body: &[u8],
-) -> Result<Vec<(Value, Value)>, Error> {
-    let at = reader.at();
-    match reader.value()? {
-        Value::Null => Ok(Vec::new()),
-        Value::Map(map) => Ok(map.entries),
-        _ => Err(Error::Body {
-            at,
-            problem: Problem::Expected {
-                expected: "attachments",
-                found: body.get(at).copied().unwrap_or_default(),
-            },
-        }),
     }
 }
 

@@ -110,6 +110,15 @@ impl<'a> Reader<'a> {
         Ok(text.finish())
     }
 
+    /// The entries of the next value, which must be a map or null: attachments.
+    pub(crate) fn attachments(&mut self) -> Result<Vec<(Value, Value)>, Error> {
+        self.cursor.attachments_follow()?;
+        Ok(match self.value()? {
+            Value::Map(map) => map.entries,
+            _ => Vec::new(),
+        })
+    }
+
     fn nested(&mut self, depth: usize) -> Result<Value, Error> {
         loop {
             self.count()?;

@@ -284,6 +284,18 @@ impl<'a> Cursor<'a> {
         matches!(self.peek(), Some(0x00..=0x1f | 0x30..=0x33 | b'S' | b'R'))
     }
 
+    /// An error unless a map or null follows.
+    pub(super) fn attachments_follow(&self) -> Result<(), Error> {
+        match self.peek() {
+            Some(b'H' | b'M' | b'N') => Ok(()),
+            None => self.fail(Problem::Truncated),
+            Some(found) => self.fail(Problem::Expected {
+                expected: "attachments",
+                found,
+            }),
+        }
+    }
+
     /// A string where the format needs one, null not included.
     pub(super) fn text(
         &mut self,
