@@ -80,7 +80,9 @@ const ANYTHING: [&str; 3] = [
 ///
 /// Fields have no declared type here. Where Java needs more than the JSON value says, name the type:
 /// `{"class": "java.util.Date", "value": 0}`, `{"class": "long", "value": 5}`, `{"class": "String[]", "value": ["a"]}`. The constant of an enum is
-/// an object of the one field `name`: `{"class": "com.acme.Colour", "name": "RED"}`.
+/// an object of the one field `name`: `{"class": "com.acme.Colour", "name": "RED"}`. A `BigInteger` is an object of sign and magnitude,
+/// `{"class": "java.math.BigInteger", "signum": 1, "mag": {"class": "int[]", "value": [1, 5]}}` for 2^32 + 5, and a date of `java.time` one of
+/// the handles of hessian-lite, `{"class": "com.alibaba.com.caucho.hessian.io.java8.LocalDateHandle", "year": 2026, "month": 1, "day": 2}`.
 ///
 /// ```
 /// use rungwise_dubbo::{JavaType, arguments, hessian::Value};
@@ -364,7 +366,7 @@ fn class(
                 && !matches!(name, "java.time.DayOfWeek" | "java.time.Month") =>
         {
             path.fail(format!(
-                "{java} is not supported as a string; give an object of the fields that the provider's hessian expects"
+                r#"{java} is not converted from a string; give the object that hessian-lite sends for it, such as {{"class": "com.alibaba.com.caucho.hessian.io.java8.LocalDateHandle", "year": 2026, "month": 1, "day": 2}}"#
             ))
         }
         // The constant of an enum, which is sent as an object of one field.
@@ -402,24 +404,17 @@ fn object(
 
 /// A key of a map, from the text that it is in JSON.
 fn key(java: Option<&JavaType>, text: &str, path: &Path<'_>) -> Result<Value, Error> {
-    let kind = match java {
-        Some(JavaType::Class { name, .. }) => match Primitive::boxed_by(name) {
-            Some(kind) => kind,
-            None if ANYTHING.contains(&name.as_str()) || name == "java.lang.String" => {
-                return Ok(Value::string(text));
-            }
-            None => {
-                let json = Json::String(text.to_owned());
-                return java.map_or(Ok(Value::Null), |java| convert(java, &json, path));
-            }
-        },
-        _ => return Ok(Value::string(text)),
+    let Some(java @ JavaType::Class { name, .. }) = java else {
+        return Ok(Value::string(text));
     };
-    let json = match kind {
-        Primitive::Char => Json::String(text.to_owned()),
-        _ => serde_json::from_str(text).unwrap_or_else(|_| Json::String(text.to_owned())),
-    };
-    java.map_or(Ok(Value::Null), |java| primitive(kind, java, &json, path))
+    let string = Json::String(text.to_owned());
+    match Primitive::boxed_by(name) {
+        None | Some(Primitive::Char) => convert(java, &string, path),
+        Some(kind) => {
+            let json = serde_json::from_str(text).unwrap_or(string);
+            primitive(kind, java, &json, path)
+        }
+    }
 }
 
 /// A value by what it is in JSON.

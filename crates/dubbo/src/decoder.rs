@@ -59,15 +59,15 @@ impl Decoder {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
+        // After a move `start` is 0 until the frame at it is whole, so that no frame is moved twice.
+        let is_tight = self.buffer.len() - self.end < LEAST_ROOM;
+        if self.start > 0 && (is_tight || self.start > self.buffer.len() / 2) {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
         if self.buffer.len() - self.end < LEAST_ROOM {
-            if self.start > 0 {
-                self.buffer.copy_within(self.start..self.end, 0);
-                (self.start, self.end) = (0, self.end - self.start);
-            }
-            if self.buffer.len() - self.end < LEAST_ROOM {
-                let len = (self.buffer.len() * 2).max(FIRST);
-                self.buffer.resize(len, 0);
-            }
+            let len = (self.buffer.len() * 2).max(FIRST);
+            self.buffer.resize(len, 0);
         }
         &mut self.buffer[self.end..]
     }

@@ -226,7 +226,7 @@ fn errors_name_the_argument_and_the_part() {
         (
             "java.time.LocalDate",
             json!(["2026-11-27"]),
-            "java.time.LocalDate is not supported as a string",
+            "java.time.LocalDate is not converted from a string; give the object that hessian-lite sends",
         ),
         ("Number", json!(["1"]), "java.lang.Number needs a number"),
         (
