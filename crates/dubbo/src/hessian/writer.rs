@@ -8,6 +8,8 @@ use super::value::{Class, Value};
 
 /// UTF-16 units in a chunk of a string: the most that `Hessian2Output` writes.
 const TEXT_CHUNK: usize = 0x8000;
+/// The least byte that begins a character of four bytes in UTF-8, which has two units in UTF-16.
+const FOUR_BYTES: u8 = 0xf0;
 /// Bytes in a chunk of a binary: the most that two bytes of length can say.
 const BINARY_CHUNK: usize = 0xffff;
 
@@ -113,7 +115,7 @@ impl Writer {
     /// A string, in chunks of at most 32768 UTF-16 units; no chunk ends between two surrogates.
     pub fn string(&mut self, text: &str) -> &mut Self {
         let mut rest = text;
-        let mut units = rest.chars().map(char::len_utf16).sum::<usize>();
+        let mut units = units(rest);
         while units > TEXT_CHUNK {
             let (bytes, length) = chunk(rest);
             self.put(&[b'R', (length >> 8) as u8, length as u8]);
@@ -246,8 +248,11 @@ impl Writer {
 
     /// Characters as UTF-16 units of one to three bytes: UTF-8 as it is, but for characters of two units.
     fn characters(&mut self, text: &str) {
-        self.out.reserve(text.len());
         let mut from = 0;
+        if text.is_ascii() || text.bytes().all(|byte| byte < FOUR_BYTES) {
+            self.out.extend_from_slice(text.as_bytes());
+            return;
+        }
         for (at, c) in text.char_indices().filter(|(_, c)| *c > '\u{ffff}') {
             self.out.extend_from_slice(&text.as_bytes()[from..at]);
             from = at + c.len_utf8();
@@ -274,8 +279,17 @@ impl Writer {
     }
 }
 
+/// UTF-16 units of a text, by bytes: one for each that begins a character, another for each that begins one of four bytes.
+fn units(text: &str) -> usize {
+    let begins = text.bytes().filter(|byte| byte & 0xc0 != 0x80).count();
+    begins + text.bytes().filter(|byte| *byte >= FOUR_BYTES).count()
+}
+
 /// Bytes and UTF-16 units of the first full chunk.
 fn chunk(text: &str) -> (usize, usize) {
+    if text.as_bytes()[..TEXT_CHUNK].is_ascii() {
+        return (TEXT_CHUNK, TEXT_CHUNK);
+    }
     let mut units = 0;
     for (at, c) in text.char_indices() {
         if units + c.len_utf16() > TEXT_CHUNK {

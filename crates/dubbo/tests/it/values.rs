@@ -185,6 +185,14 @@ fn chunks_end_between_characters() {
     let bytes = writer.into_bytes();
     assert_eq!(bytes[..3], [b'R', 0x7f, 0xff]);
     assert_eq!(all(&bytes), [Value::string(text)]);
+    for part in ["a", "ä", "中", "\u{1f600}", "aä中\u{1f600}"] {
+        for lead in 0..3 {
+            let text = format!("{}{}", "a".repeat(lead), part.repeat(70_000));
+            let mut writer = Writer::default();
+            writer.string(&text);
+            assert_eq!(all(writer.bytes()), [Value::string(text)]);
+        }
+    }
     let binary = vec![7; 200_000];
     let mut writer = Writer::default();
     writer.binary(&binary);
