@@ -17,4 +17,4 @@ pub mod values;
 pub mod workloads;
 
 pub use error::Error;
-pub use workloads::{Parameters, WORKLOADS, Workload, command, http, tcp, udp};
+pub use workloads::{Parameters, WORKLOADS, Workload, command, dubbo, http, tcp, udp};

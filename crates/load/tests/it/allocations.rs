@@ -14,6 +14,7 @@ use rungwise_load::udp::{Arrival, Edge, Hooks, Workload, run};
 use rungwise_testkit::Pair;
 
 use crate::af_xdp::{by_queues, echo_telling};
+use crate::dubbo;
 use crate::http;
 use crate::http2_server;
 use crate::requests;
@@ -188,6 +189,33 @@ fn nor_do_those_over_tcp() {
         }
         let stop = Stop::Count(COUNT_OF_RUN);
         tcp::drive_with(server.address, &words, stop, hooks).unwrap()
+    };
+    nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
+}
+
+#[test]
+fn nor_do_calls_of_dubbo_with_heartbeats_and_errors() {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let provider = dubbo::provide(dubbo::calls(move |came, peer| {
+        passed.pass();
+        let id = came.id;
+        let reply = match came.number % 10 {
+            1 => dubbo::failed(id, 100, "the pool is exhausted"),
+            2 => dubbo::thrown(id, "java.lang.IllegalStateException", &id.to_string()),
+            3 => [&rungwise_dubbo::heartbeat(id)[..], &dubbo::value(id)].concat(),
+            _ => dubbo::value(id),
+        };
+        peer.send(&reply)
+    }));
+    let drive = |arrival, hooks: &Hooks<'_>| {
+        let mut words = vec!["--connections", "8", "--depth", "4", "--threads", "2"];
+        words.extend(["--arg-string-size", "200B"]);
+        if let Arrival::Constant { .. } = arrival {
+            words.extend(["--rate", "40k/s"]);
+        }
+        let stop = Stop::Count(COUNT_OF_RUN);
+        dubbo::drive_with(provider.address, &words, stop, hooks).unwrap()
     };
     nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
 }
