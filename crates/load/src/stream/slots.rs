@@ -194,7 +194,7 @@ mod tests {
             (tickets[1], Past::Answered),
             (99 << 16, Past::Unknown),
             (7, Past::Unknown),
-            (1 << 16 | 99, Past::Unknown),
+            (1 << 16 | 0x63, Past::Unknown),
         ] {
             assert_eq!(slots.past(ticket), past, "{ticket:x}");
         }

@@ -43,10 +43,6 @@ macro_rules! kinds {
         /// Parameters of a workload, by its kind.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Subcommand)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
-        #[expect(
-            clippy::large_enum_variant,
-            reason = "a load has one of them, and a box would be in the way of clap"
-        )]
         pub enum Parameters {
             $($(#[$attribute])* $kind($module::Parameters),)+
         }

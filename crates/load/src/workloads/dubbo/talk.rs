@@ -63,26 +63,6 @@ impl Talk {
         }
     }
 
-    /// Takes what the provider says without being asked, and answers it.
-    #[cold]
-    fn heed(&mut self, frame: &Frame<'_>, around: &mut Around<'_>) {
-        let said = match event(frame) {
-            Ok(Event::Heartbeat) => HEARTBEATS,
-            Ok(Event::ReadOnly) => READ_ONLY,
-            Ok(Event::Writable) => WRITABLE,
-            Ok(Event::Other(_)) | Err(_) => OTHER,
-        };
-        // An answer to a heartbeat that was never sent is none of the provider's.
-        let is_asked = matches!(frame.header.message, Message::Request { two_way: true });
-        let is_reply = matches!(frame.header.message, Message::Reply { .. });
-        around.events[if is_reply { OTHER } else { said }] += 1;
-        if is_asked && around.out.len() + HEARTBEAT_LEN <= MOST_WAITING {
-            around
-                .out
-                .extend_from_slice(&heartbeat_reply(&frame.header));
-        }
-    }
-
     #[inline]
     fn verdict(&mut self, frame: &Frame<'_>, around: &mut Around<'_>) -> Verdict {
         match judge(frame, &mut self.skipper) {
@@ -189,7 +169,7 @@ impl Conversation for Talk {
         };
         let used = frame.wire_len();
         if frame.header.is_event {
-            self.heed(&frame, around);
+            heed(&frame, around);
             return Ok(Cut { used, reply: None });
         }
         if let Message::Request { .. } = frame.header.message {
@@ -207,6 +187,25 @@ impl Conversation for Talk {
 
     fn is_told_more(&self) -> bool {
         true
+    }
+}
+
+/// Takes what the provider says without being asked, and answers it.
+#[cold]
+fn heed(frame: &Frame<'_>, around: &mut Around<'_>) {
+    let said = match (frame.header.message, event(frame)) {
+        // An answer to a heartbeat, and none was sent.
+        (Message::Reply { .. }, _) => OTHER,
+        (_, Ok(Event::Heartbeat)) => HEARTBEATS,
+        (_, Ok(Event::ReadOnly)) => READ_ONLY,
+        (_, Ok(Event::Writable)) => WRITABLE,
+        (_, Ok(Event::Other(_)) | Err(_)) => OTHER,
+    };
+    around.events[said] += 1;
+    let is_asked = frame.header.message == Message::Request { two_way: true };
+    if is_asked && around.out.len() + HEARTBEAT_LEN <= MOST_WAITING {
+        let answer = heartbeat_reply(&frame.header);
+        around.out.extend_from_slice(&answer);
     }
 }
 
