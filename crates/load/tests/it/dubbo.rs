@@ -485,7 +485,7 @@ fn second_replies_and_those_to_no_call_are_known_and_cost_nothing() {
             30 => {
                 let mut stream = peer.stream.try_clone().unwrap();
                 std::thread::spawn(move || {
-                    std::thread::sleep(Duration::from_millis(500));
+                    std::thread::sleep(Duration::from_millis(900));
                     let _ = stream.write_all(&reply);
                 });
                 true
@@ -493,7 +493,7 @@ fn second_replies_and_those_to_no_call_are_known_and_cost_nothing() {
             _ => peer.send(&reply),
         }
     }));
-    let completed = count(&provider, 4_000, &["--depth", "4", "--timeout", "200ms"]);
+    let completed = count(&provider, 4_000, &["--depth", "4", "--timeout", "500ms"]);
     let m = &completed.measurement;
     assert_eq!(
         (m.sent, m.received, m.lost),
@@ -520,10 +520,10 @@ fn half_a_reply_and_then_silence_is_bounded_and_named() {
         _ => peer.send(&value(came.id)),
     }));
     let began = Instant::now();
-    let completed = count(&provider, 200, &["--timeout", "100ms"]);
+    let completed = count(&provider, 400, &["--timeout", "100ms"]);
     assert!(began.elapsed() < Duration::from_secs(20));
     let m = &completed.measurement;
-    assert_eq!((m.sent, m.received + m.lost), (200, 200));
+    assert_eq!((m.sent, m.received + m.lost), (400, 400));
     assert_eq!(m.errors["timeout"], m.lost, "{:?}", m.errors);
     let stream = stream(&completed);
     let broken = stream.broken.iter().next().unwrap();

@@ -184,7 +184,7 @@ fn document(ended: &Ended) -> Value {
 #[test]
 fn calls_of_a_real_provider_are_those_that_it_counts() {
     let bench = Bench::new();
-    let Some(provider) = Provider::start(&bench, 64, 4, 8 << 20) else {
+    let Some(provider) = Provider::start(&bench, 200, 4, 8 << 20) else {
         return;
     };
     let mut served = provider.served();
@@ -239,7 +239,7 @@ fn what_a_real_provider_refuses_is_counted_in_its_own_words() {
                 "--method",
                 "sayHello",
                 "--args",
-                "[1]",
+                "[{}]",
                 "--types",
                 "com.acme.Nix",
             ],
@@ -281,7 +281,7 @@ fn what_a_real_provider_refuses_is_counted_in_its_own_words() {
 fn a_provider_that_shuts_down_or_is_killed_under_load_ends_it_in_time() {
     let bench = Bench::new();
     for (signal, event) in [(libc::SIGTERM, true), (libc::SIGKILL, false)] {
-        let Some(mut provider) = Provider::start(&bench, 64, 4, 8 << 20) else {
+        let Some(mut provider) = Provider::start(&bench, 200, 4, 8 << 20) else {
             return;
         };
         let more = ["--method", "sayHello", "--args", "[\"a\"]"];
