@@ -349,7 +349,7 @@ fn of_stream(stream: &Stream) -> Vec<(String, String)> {
     ]);
     if !stream.events.is_empty() {
         let words = listed(&stream.events);
-        facts.push(("Said by the server unasked".to_owned(), words));
+        facts.push(("Events from the server".to_owned(), words));
     }
     if !stream.broken.is_empty() {
         let words = listed(&stream.broken);
