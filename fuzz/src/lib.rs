@@ -10,6 +10,7 @@
     reason = "the tests of the rules read the folder of casebooks and compare outcomes as well"
 )]
 mod book;
+mod dubbo;
 mod gc_log;
 mod hosts;
 mod http2;
@@ -20,6 +21,7 @@ mod stored;
 mod stream_replies;
 mod thread_dump;
 
+pub use dubbo::dubbo;
 pub use gc_log::{gc_log, gc_log_once};
 pub use hosts::{bundle, casebook};
 pub use http2::http2;
@@ -455,6 +457,11 @@ mod tests {
             &["seeds/profile", "../crates/stacks/corpus"],
             SHAKES,
         );
+    }
+
+    #[test]
+    fn dubbo_streams_near_the_seeds_read_the_same_in_any_pieces() {
+        shake(super::dubbo, &["seeds/dubbo"]);
     }
 
     #[test]

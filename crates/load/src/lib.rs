@@ -17,4 +17,6 @@ pub mod values;
 pub mod workloads;
 
 pub use error::Error;
-pub use workloads::{Parameters, WORKLOADS, Workload, command, http, memcached, redis, tcp, udp};
+pub use workloads::{
+    Parameters, WORKLOADS, Workload, command, dubbo, http, memcached, redis, tcp, udp,
+};

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stream::transport::Version;
-use crate::workloads::{http, tcp};
+use crate::workloads::{dubbo, http, tcp};
 
 /// Most CPUs of a kernel: `NR_CPUS` of x86-64 with `MAXSMP`, arch/x86/Kconfig of Linux 6.18.
 const MOST_CPUS: usize = 8192;
@@ -116,6 +116,9 @@ pub fn check(format: &str, text: &str) -> Option<String> {
         "count" => refused::<Count>(text),
         "cpus" => refused::<Pins>(text),
         "af-xdp" => refused::<XdpPlace>(text),
+        "dubbo-arguments" => refused::<dubbo::Arguments>(text),
+        "dubbo-attachment" => refused::<dubbo::Attachment>(text),
+        "dubbo-types" => refused::<dubbo::Types>(text),
         "http-url" => refused::<http::Url>(text),
         "http-header" => refused::<http::Header>(text),
         "http-method" => refused::<http::Method>(text),

@@ -184,7 +184,7 @@ pub struct Http2 {
     pub repeated: u64,
 }
 
-/// What is measured of requests and replies on streams beyond requests and their latency: TCP, redis, memcached.
+/// What is measured of requests and replies on streams beyond requests and their latency: TCP, redis, memcached, Dubbo.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
     /// What is spoken: `RESP2`.
@@ -205,7 +205,11 @@ pub struct Stream {
     /// How the server worded the errors with which it replied, by their names in `errors`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quotes: BTreeMap<String, Quote>,
-    /// Connections on which the server broke the protocol in the window, by what it did. A request on each is the error `malformed`.
+    /// What the server said without being asked, by kind, in the window or not: `heartbeats`, `read_only`. Absent where it said nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub events: BTreeMap<String, u64>,
+    /// Connections on which the server broke the protocol in the window, by what it did. A request on each is the error `malformed`, or `timeout`,
+    /// `closed` or `reset` where it stopped within a reply.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub broken: BTreeMap<String, u64>,
     /// What is measured of TLS; absent without it.

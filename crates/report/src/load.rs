@@ -347,6 +347,10 @@ fn of_stream(stream: &Stream) -> Vec<(String, String)> {
         ),
         ("Time to connect".to_owned(), time(&stream.connect_us)),
     ]);
+    if !stream.events.is_empty() {
+        let words = listed(&stream.events);
+        facts.push(("Events from the server".to_owned(), words));
+    }
     if !stream.broken.is_empty() {
         let words = listed(&stream.broken);
         facts.push(("Protocol broken by the server".to_owned(), words));

@@ -11,6 +11,7 @@ use crate::none_of;
 /// their arrows already, so that a new crate starts with them.
 const ARROWS: &[(&str, &[&str])] = &[
     ("rungwise-bpf", &[]),
+    ("rungwise-dubbo", &[]),
     ("rungwise-model", &[]),
     ("rungwise-stats", &["rungwise-model"]),
     ("rungwise-formats", &["rungwise-model"]),
@@ -24,7 +25,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rungwise-rules", &["rungwise-stats"]),
     ("rungwise-knobs", &["rungwise-host"]),
     ("rungwise-serve", &["rungwise-bpf", "rungwise-stats"]),
-    ("rungwise-load", &["rungwise-stats", "rungwise-serve"]),
+    (
+        "rungwise-load",
+        &["rungwise-dubbo", "rungwise-stats", "rungwise-serve"],
+    ),
     (
         "rungwise-profile",
         &["rungwise-bpf", "rungwise-host", "rungwise-stacks"],

@@ -12,7 +12,7 @@ use super::tls::{Agreed, Tls};
 /// Most classes of errors; others are counted together, so that memory is bounded.
 const MOST_CLASSES: usize = 64;
 /// Most bytes of a class, and of the text that is quoted for it.
-const LONGEST_CLASS: usize = 32;
+const LONGEST_CLASS: usize = 64;
 const LONGEST_QUOTE: usize = 200;
 /// The class of errors that have none of their own.
 const OTHERS: &str = "others";
@@ -33,6 +33,8 @@ pub(crate) struct Counts {
     pub(super) answers: Vec<u64>,
     /// Errors in reply to them, by class.
     pub(crate) classes: Classes,
+    /// What the server said without being asked, in the window or not.
+    pub(super) events: Vec<u64>,
     /// Connections on which the server broke the protocol in the window, by what it did.
     pub(super) broken: BTreeMap<&'static str, u64>,
     /// Requests of the window by name, where there are several.
@@ -83,6 +85,7 @@ impl Counts {
             handshakes: Handshakes::new(),
             answers: vec![0; protocol.answers().len()],
             classes: Classes::default(),
+            events: vec![0; protocol.events().len()],
             broken: BTreeMap::new(),
             named: protocol
                 .requests()
@@ -128,6 +131,9 @@ impl Counts {
             *sum += count;
         }
         self.classes.merge(&other.classes);
+        for (sum, count) in self.events.iter_mut().zip(&other.events) {
+            *sum += count;
+        }
         for (why, times) in &other.broken {
             *self.broken.entry(why).or_default() += times;
         }
@@ -138,6 +144,8 @@ impl Counts {
 
     pub(super) fn report(&self, protocol: &impl Protocol, tls: Option<&Tls>) -> Stream {
         let answers = protocol.answers().iter().zip(&self.answers);
+        let events = protocol.events().iter().zip(&self.events);
+        let events = events.filter(|(_, count)| **count > 0);
         let broken = self.broken.iter();
         Stream {
             protocol: protocol.name(),
@@ -150,6 +158,9 @@ impl Counts {
                 .map(|(kind, count)| ((*kind).to_owned(), *count))
                 .collect(),
             quotes: self.classes.quotes(),
+            events: events
+                .map(|(event, count)| ((*event).to_owned(), *count))
+                .collect(),
             broken: broken
                 .map(|(why, count)| ((*why).to_owned(), *count))
                 .collect(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::counts::Counts;
 use super::lane::{Lane, Unwelcome};
 use super::link::{Established, Link};
-use super::slots::Pending;
+use super::slots::{Past, Pending};
 use super::tls::Failed;
 use super::{Around, Conversation, Cut, MOST_KEPT, Protocol, Reply, Verdict, Workload};
 use crate::Error;
@@ -35,6 +35,9 @@ const LOOK_NS: u64 = 20_000_000;
 const AGAIN_NS: u64 = 1_000_000;
 /// What a server does that sends more than it was asked for.
 const SURPLUS: &str = "more bytes than the replies that were asked for";
+/// What a server does that stops within a reply.
+const HALF_SILENT: &str = "the beginning of a reply, and then nothing until the timeout";
+const HALF_ENDED: &str = "the end of the connection within a reply";
 
 /// What is counted beside sent, received and lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +61,14 @@ enum Failure {
     Abandoned,
     /// A reply to a request that was given up before.
     Late,
+    /// A second reply to a request.
+    Duplicate,
     /// A reply to no request.
     Unexpected,
 }
 
 /// Names of [`Failure`] in reports, in their order.
-pub(super) const ERRORS: [&str; 10] = [
+pub(super) const ERRORS: [&str; 11] = [
     "timeout",
     "connect",
     "tls",
@@ -73,6 +78,7 @@ pub(super) const ERRORS: [&str; 10] = [
     "malformed",
     "abandoned",
     "late",
+    "duplicate",
     "unexpected",
 ];
 
@@ -465,6 +471,7 @@ impl<'a, P: Protocol> Generator<'a, P> {
         if self.ledger.window.has(now) {
             self.counts.received += length as u64;
         }
+        let waiting = lane.out.len();
         // Put back below: nothing is copied where replies come whole.
         let mut kept = std::mem::take(&mut lane.kept);
         let read = if kept.is_empty() {
@@ -501,13 +508,16 @@ impl<'a, P: Protocol> Generator<'a, P> {
             self.malformed(at, why, now);
             return false;
         }
+        let answers_itself = self.lanes[at].out.len() > waiting;
         if self.ledger.schedule.is_some() {
             self.rest(at);
-            if self.lanes[at].written < self.lanes[at].out.len() {
-                self.push(at, now);
-            }
         } else {
             self.refill(at, now);
+        }
+        // An answer to a heartbeat does not wait for the next request.
+        let lane = &self.lanes[at];
+        if answers_itself && lane.link.is_open() && lane.written < lane.out.len() {
+            self.push(at, now);
         }
         self.lanes[at].link.is_open()
     }
@@ -521,6 +531,7 @@ impl<'a, P: Protocol> Generator<'a, P> {
             let mut around = Around {
                 oldest: lane.slots.oldest().map(|pending| pending.name),
                 classes: &mut self.counts.classes,
+                events: &mut self.counts.events,
                 out: &mut lane.out,
             };
             let cut = lane.talk.read(&bytes[used..], &mut around)?;
@@ -553,13 +564,16 @@ impl<'a, P: Protocol> Generator<'a, P> {
         lane.served = true;
         let ended = match reply.of {
             None => lane.slots.end_oldest(),
-            Some(ticket) => lane.slots.end(ticket),
+            Some(ticket) => lane.slots.answer(ticket),
         };
         let Some(pending) = ended else {
             let failure = match reply.of {
                 None => return Err(SURPLUS),
-                Some(ticket) if lane.slots.had(ticket) => Failure::Late,
-                Some(_) => Failure::Unexpected,
+                Some(ticket) => match lane.slots.past(ticket) {
+                    Past::Answered => Failure::Duplicate,
+                    Past::Ended => Failure::Late,
+                    Past::Unknown => Failure::Unexpected,
+                },
             };
             let ours = self.ledger.window.has(round.now);
             self.ledger.count(failure as usize, u64::from(ours));
@@ -652,7 +666,17 @@ impl<'a, P: Protocol> Generator<'a, P> {
     #[cold]
     fn fail(&mut self, at: usize, failure: Failure, sent_by: u64, now: u64) {
         let lane = &mut self.lanes[at];
-        let spoke = !lane.kept.is_empty() || failure == Failure::Malformed;
+        let has_begun = !lane.kept.is_empty();
+        let spoke = has_begun || failure == Failure::Malformed;
+        let half = match failure {
+            _ if !has_begun => None,
+            Failure::Timeout => Some(HALF_SILENT),
+            Failure::Closed | Failure::Reset => Some(HALF_ENDED),
+            _ => None,
+        };
+        if let Some(why) = half.filter(|_| self.ledger.window.has(now)) {
+            *self.counts.broken.entry(why).or_default() += 1;
+        }
         lane.close();
         let served = std::mem::take(&mut lane.served);
         let mut is_first = true;

@@ -135,6 +135,7 @@ impl<T: Conversation> Lane<T> {
             let mut around = Around {
                 oldest: None,
                 classes: &mut counts.classes,
+                events: &mut counts.events,
                 out: &mut self.hello,
             };
             let cut = self.talk.read(&self.kept, &mut around);

@@ -59,6 +59,11 @@ pub(crate) trait Protocol: fmt::Debug + fmt::Display + Send + Sync {
         &[]
     }
 
+    /// What the server says without being asked, counted apart, by place in [`Around::events`].
+    fn events(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Replies have the number of their request, so that one that never comes holds up none of the others.
     fn is_numbered(&self) -> bool {
         false
@@ -102,11 +107,9 @@ pub(crate) struct Around<'a> {
     pub(crate) oldest: Option<usize>,
     /// Errors by class, for [`Verdict::Error`].
     pub(crate) classes: &'a mut Classes,
+    /// How often the server has said each of [`Protocol::events`] so far.
+    pub(crate) events: &'a mut [u64],
     /// What is to be said to the server beside requests, such as an answer to its heartbeat.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no protocol here has heartbeats yet")
-    )]
     pub(crate) out: &'a mut Vec<u8>,
 }
 

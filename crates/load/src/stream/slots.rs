@@ -15,9 +15,22 @@ pub(super) struct Pending {
     pub(super) name: usize,
 }
 
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Past {
+    /// It was answered, and no later one of its place was.
+    Answered,
+    /// It was given up, or answered before others of its place.
+    Ended,
+    /// There was none.
+    Unknown,
+}
+
 #[derive(Debug)]
 struct Place {
     uses: u64,
+    /// The last use to which a reply came.
+    answered: u64,
     pending: Option<Pending>,
 }
 
@@ -34,6 +47,7 @@ impl Slots {
     pub(super) fn new(depth: usize) -> Self {
         let place = |_| Place {
             uses: 0,
+            answered: 0,
             pending: None,
         };
         Self {
@@ -118,11 +132,22 @@ impl Slots {
         Some(pending)
     }
 
-    /// A request had this ticket.
-    pub(super) fn had(&self, ticket: u64) -> bool {
+    /// Ends the request of this ticket, to which a reply came.
+    #[inline]
+    pub(super) fn answer(&mut self, ticket: u64) -> Option<Pending> {
+        let pending = self.end(ticket)?;
+        self.places[place_of(ticket)].answered = ticket >> 16;
+        Some(pending)
+    }
+
+    /// What became of the request of this ticket, which is not under way.
+    pub(super) fn past(&self, ticket: u64) -> Past {
         let uses = ticket >> 16;
-        let place = self.places.get(place_of(ticket));
-        place.is_some_and(|place| (1..=place.uses).contains(&uses))
+        match self.places.get(place_of(ticket)) {
+            Some(place) if uses > 0 && place.answered == uses => Past::Answered,
+            Some(place) if (1..=place.uses).contains(&uses) => Past::Ended,
+            _ => Past::Unknown,
+        }
     }
 }
 
@@ -163,9 +188,16 @@ mod tests {
             (slots.take(), slots.free(), slots.under_way()),
             (None, 0, 3)
         );
-        assert_eq!(slots.end(tickets[1]), Some(pending(1)));
-        assert_eq!(slots.end(tickets[1]), None, "answered before");
-        assert!(slots.had(tickets[1]) && !slots.had(99 << 16) && !slots.had(7));
+        assert_eq!(slots.answer(tickets[1]), Some(pending(1)));
+        assert_eq!(slots.answer(tickets[1]), None, "answered before");
+        for (ticket, past) in [
+            (tickets[1], Past::Answered),
+            (99 << 16, Past::Unknown),
+            (7, Past::Unknown),
+            (1 << 16 | 0x63, Past::Unknown),
+        ] {
+            assert_eq!(slots.past(ticket), past, "{ticket:x}");
+        }
         assert_eq!(slots.oldest(), Some(&pending(0)));
         assert_eq!(slots.end_oldest(), Some(pending(0)));
         assert_eq!(
@@ -174,6 +206,7 @@ mod tests {
             "past the one that is answered"
         );
         assert_eq!(slots.end_oldest(), None);
+        assert_eq!(slots.past(tickets[0]), Past::Ended, "given up");
         assert_eq!(slots.free(), 3);
     }
 

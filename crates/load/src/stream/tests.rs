@@ -1,4 +1,4 @@
-//! The engine with a protocol whose replies are numbered, which none of the workloads here has yet.
+//! The engine with the smallest protocol whose replies are numbered.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -173,12 +173,13 @@ fn replies_in_any_order_belong_to_their_requests() {
 }
 
 #[test]
-fn a_reply_that_never_comes_holds_up_no_other_and_late_ones_are_known() {
+fn a_reply_that_never_comes_holds_up_no_other_and_second_ones_are_known() {
     let address = serve(|numbers, stream| {
         for number in numbers {
-            // Every hundredth use of a place is answered too late, and its neighbour twice.
+            // Every hundredth use of a place is answered too late, and its neighbour twice. Other places go on: a connection on which nothing
+            // comes at all is opened anew.
             match (number >> 16) % 100 {
-                50 => {
+                50 if number & 0xffff < 4 => {
                     let mut stream = stream.try_clone().unwrap();
                     std::thread::spawn(move || {
                         std::thread::sleep(Duration::from_millis(600));
@@ -195,10 +196,10 @@ fn a_reply_that_never_comes_holds_up_no_other_and_late_ones_are_known() {
     assert_eq!((m.sent, m.received + m.lost), (20_000, 20_000));
     let errors = |name: &str| m.errors.get(name).copied().unwrap_or(0);
     let lost = errors("timeout");
-    assert!((50..400).contains(&lost), "{:?}", m.errors);
+    assert!((4..400).contains(&lost), "{:?}", m.errors);
     assert_eq!(lost, m.lost, "no other is lost with them: {:?}", m.errors);
     assert!(
-        errors("late") > 0 && errors("unexpected") > 0,
+        errors("duplicate") > 0 && errors("unexpected") > 0,
         "{:?}",
         m.errors
     );

@@ -46,7 +46,7 @@ pub struct Certificates {
 #[command(next_help_heading = "Connections")]
 pub struct Connections {
     /// Connections over all threads.
-    #[arg(long, value_name = "N", default_value_t = connections())]
+    #[arg(long, value_name = "N", default_value_t = connections(), value_parser = number_of_connections)]
     #[serde(default = "connections")]
     pub connections: u32,
     /// Requests under way on each connection at most, sent without waiting for the replies to those before (pipelining); in a closed loop,
@@ -78,6 +78,18 @@ pub struct Connections {
 
 fn connections() -> u32 {
     64
+}
+
+/// One number; a list, which sweeps take, is refused with what to do.
+fn number_of_connections(text: &str) -> Result<u32, String> {
+    if text.contains(',') {
+        return Err(format!(
+            "a measurement has one number of connections; run once for each (for n in {}; do ... --connections $n; done), or make them the rungs of a scenario for rungwise tune",
+            text.replace(',', " ")
+        ));
+    }
+    text.parse()
+        .map_err(|_| "not a number of connections; write it as 4".to_owned())
 }
 
 fn depth() -> u32 {

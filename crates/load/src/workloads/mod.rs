@@ -1,6 +1,7 @@
 //! The workloads, one module each, sorted by id. Each is a `kind` of a scenario, and most are a word of `rungwise load`.
 
 pub mod command;
+pub mod dubbo;
 pub mod http;
 pub mod memcached;
 pub mod redis;
@@ -66,6 +67,12 @@ kinds! {
     /// Any program that loads the service.
     #[command(skip)]
     Command(command),
+    /// Calls of a Dubbo service by the protocol of Dubbo 2.x, with one reply each.
+    ///
+    /// Without --rate or --ramp the loop is closed: connections x depth calls are always under way. A reply with a status or an exception is an
+    /// error and no answer. Exits with 0 if the measurement is certified, 3 if not, 4 if there is no reply.
+    #[command(disable_version_flag = true)]
+    Dubbo(dubbo),
     /// HTTP/1.1 requests, by TLS or without, each with one response.
     ///
     /// Without --rate or --ramp the loop is closed: each connection always has a request under way. A response that --expect does not

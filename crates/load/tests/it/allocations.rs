@@ -15,6 +15,7 @@ use rungwise_load::{memcached, redis};
 use rungwise_testkit::Pair;
 
 use crate::af_xdp::{by_queues, echo_telling};
+use crate::dubbo;
 use crate::http;
 use crate::http2_server;
 use crate::requests;
@@ -235,6 +236,34 @@ fn nor_do_requests_to_memcached() {
     let how = ["--keys", "1", "--sets", "0"];
     let reply = "VALUE rungwise:1 0 2\r\nok\r\nEND\r\n";
     stream_allocates_nothing::<memcached::Parameters>(16, &how, reply);
+}
+
+#[test]
+fn nor_do_calls_of_dubbo_with_heartbeats_and_errors() {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let provider = dubbo::provide(dubbo::calls(move |came, peer| {
+        passed.pass();
+        let id = came.id;
+        // Eleven and eight connections have no divisor in common: each connection has seen all of them when counting begins.
+        let reply = match came.number % 11 {
+            1 => dubbo::failed(id, 100, "the pool is exhausted"),
+            2 => dubbo::thrown(id, "java.lang.IllegalStateException", &id.to_string()),
+            3 => [&rungwise_dubbo::heartbeat(id)[..], &dubbo::value(id)].concat(),
+            _ => dubbo::value(id),
+        };
+        peer.send(&reply)
+    }));
+    let drive = |arrival, hooks: &Hooks<'_>| {
+        let mut words = vec!["--connections", "8", "--depth", "4", "--threads", "2"];
+        words.extend(["--arg-string-size", "200B"]);
+        if let Arrival::Constant { .. } = arrival {
+            words.extend(["--rate", "40k/s"]);
+        }
+        let stop = Stop::Count(COUNT_OF_RUN);
+        dubbo::drive_with(provider.address, &words, stop, hooks).unwrap()
+    };
+    nothing_is_allocated_on_the_way(&marks, 2, &|| Ok(()), &drive);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod allocations;
 mod alone;
 mod closed;
 mod contract;
+mod dubbo;
 mod http;
 mod http2;
 mod http2_server;

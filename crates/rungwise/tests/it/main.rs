@@ -15,6 +15,7 @@ mod capacity;
 mod cli;
 mod documents;
 mod drawn;
+mod dubbo;
 mod faults;
 mod flags;
 mod follow;
