@@ -21,8 +21,8 @@ const WAITS: Threshold = Threshold {
 const SERVICE_WAITS: Threshold = Threshold {
     name: "the same share from which on a service is named before a batch job that waits longer",
     value: 0.01,
-    origin: "measured by `cargo xtask faults`, kind cpu-pinned-together: a service sleeps between requests, so its share is far below \
-        that of a busy process beside it, which was named instead",
+    origin: "own guess: a service sleeps between requests, so its share is far below that of a busy process beside it, which was named \
+        instead in three of four trials of cpu-pinned-together",
 };
 
 const NEIGHBOUR: Threshold = Threshold {
