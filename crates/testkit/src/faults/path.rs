@@ -154,7 +154,7 @@ fn closed_black_hole(_: &Path) -> Result<Planted> {
         Ok((mut end, _)) => {
             let _ = end.set_nonblocking(false);
             let _ = end.read_exact(&mut [0; 16]);
-            let _ = end.write_all(&[0; 20_000]);
+            let _ = end.write_all(&vec![0; 20_000]);
         }
         Err(_) => std::thread::sleep(Duration::from_millis(1)),
     });
