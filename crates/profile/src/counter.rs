@@ -566,6 +566,23 @@ mod tests {
     }
 
     #[test]
+    fn an_error_of_connect_counts_once_two_samples_have_it() {
+        let returned = |error: i32| (-i64::from(error)).cast_unsigned();
+        let mut calls = Calls::default();
+        calls.add(0, 5);
+        calls.add(returned(libc::EINPROGRESS), 5);
+        calls.add(returned(libc::ECONNREFUSED), 2);
+        assert_eq!(calls.connects(), None);
+        calls.add(returned(libc::ECONNREFUSED), 3);
+        calls.add(returned(libc::EAGAIN), 1);
+        calls.add(returned(libc::EAGAIN), 1);
+        let connects = calls.connects().unwrap();
+        assert_eq!(connects.calls, 17);
+        assert_eq!(connects.failed, weights(&[("ECONNREFUSED", 5)]));
+        assert_eq!(calls.of(FULL), Some(2));
+    }
+
+    #[test]
     fn samples_say_how_the_exact_count_is_divided() {
         let sampled = weights(&[("a", 300), ("b", 100)]);
         assert_eq!(

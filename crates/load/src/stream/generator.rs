@@ -391,6 +391,11 @@ impl<'a, P: Protocol> Generator<'a, P> {
         };
         let before = lane.out.len();
         let name = lane.talk.write(ticket, &mut lane.out);
+        // Room for all that may wait at once, from the first request on, so that a load in steady state allocates nothing.
+        let all = (lane.out.len() - before) * self.workload.depth;
+        if lane.out.capacity() < all {
+            lane.out.reserve(all.saturating_sub(lane.out.len()));
+        }
         let pending = Pending {
             intended,
             sent,

@@ -67,7 +67,8 @@ impl<T: Conversation> Lane<T> {
             greetings: 0,
             established: None,
             openings: 0,
-            kept: Vec::new(),
+            // A small reply that comes in two pieces allocates nothing.
+            kept: Vec::with_capacity(256),
             served: false,
             heard: 0,
             is_idle: false,
