@@ -245,8 +245,9 @@ fn nor_do_calls_of_dubbo_with_heartbeats_and_errors() {
     let provider = dubbo::provide(dubbo::calls(move |came, peer| {
         passed.pass();
         let id = came.id;
-        // Eleven and eight connections have no divisor in common: each connection has seen all of them when counting begins.
-        let reply = match came.number % 11 {
+        // In no regular order: each connection has seen all of them when counting begins.
+        let mixed = came.number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let reply = match mixed % 11 {
             1 => dubbo::failed(id, 100, "the pool is exhausted"),
             2 => dubbo::thrown(id, "java.lang.IllegalStateException", &id.to_string()),
             3 => [&rungwise_dubbo::heartbeat(id)[..], &dubbo::value(id)].concat(),

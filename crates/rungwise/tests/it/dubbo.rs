@@ -250,7 +250,10 @@ fn what_a_real_provider_refuses_is_counted_in_its_own_words() {
             "RpcInvocation",
         ),
     ] {
-        let report = provider.load(&bench, &[more, &["--count", "20"]].concat());
+        let report = provider.load(
+            &bench,
+            &[more, &["--connections", "2", "--count", "20"]].concat(),
+        );
         assert_eq!(report["received"], 0, "{more:?}");
         assert_eq!(report["errors"][class], 20, "{more:?} {report:#}");
         let quote = report["stream"]["quotes"][class]["text"].as_str().unwrap();
