@@ -581,13 +581,18 @@ pub struct Events {
     pub turned_away: Option<BTreeMap<u32, u64>>,
     /// Calls of connect(2) of processes of which some failed; absent from captures that did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connects: Option<BTreeMap<u32, Connects>>,
+    pub connects: Option<Box<FailedConnects>>,
     /// Runs of threads of at least 5 ms; absent from captures that did not watch them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_runs: Option<Box<LongRuns>>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
 }
+
+/// Calls of connect(2) by process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FailedConnects(pub BTreeMap<u32, Connects>);
 
 /// Calls of connect(2) of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

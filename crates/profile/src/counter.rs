@@ -19,7 +19,7 @@ use rungwise_formats::kallsyms::Names;
 use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
 use rungwise_host::live::Live;
-use rungwise_model::kernel::{Connects, Events, LongRun, LongRuns};
+use rungwise_model::kernel::{Connects, Events, FailedConnects, LongRun, LongRuns};
 
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -218,7 +218,8 @@ impl Ended {
         let (turned_away, connects) = if refused.contains_key(CONNECT) {
             (None, None)
         } else {
-            (Some(turned_away.collect()), Some(connects.collect()))
+            let connects = FailedConnects(connects.collect());
+            (Some(turned_away.collect()), Some(Box::new(connects)))
         };
         Events {
             seconds: counted.seconds,

@@ -269,7 +269,7 @@ fn record_failed_connects(events: &Events, evidence: &mut Evidence) {
         let why = Absence::because("the capture contains no failed connections");
         return evidence.absent(&keys, &why, CONNECT);
     };
-    for (pid, connects) in connects {
+    for (pid, connects) in &connects.0 {
         // A missing route is normal for some addresses of a name, and hides no other error.
         let counts = |unreachable| {
             let kind = move |error: &str| UNREACHABLE.contains(&error) == unreachable;
@@ -357,7 +357,7 @@ fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::{Connects, LongRuns};
+    use rungwise_model::kernel::{Connects, FailedConnects, LongRuns};
 
     use super::*;
     use crate::capture::{Capture, Moment, Raw, Reply};
@@ -424,7 +424,7 @@ mod tests {
             syscall_seconds: Some(0.5),
             migrations: Some([(0, 300), (1, 20)].into()),
             turned_away: Some([(812, 10)].into()),
-            connects: Some(
+            connects: Some(Box::new(FailedConnects(
                 [
                     (
                         812,
@@ -433,7 +433,7 @@ mod tests {
                     (813, connects(2, &[("ENETUNREACH", 2)])),
                 ]
                 .into(),
-            ),
+            ))),
             long_runs: Some(Box::new(LongRuns {
                 seconds: 2.0,
                 threads: [(41, 41, 26, 0.26), (41, 42, 1, 0.01)]
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!(of(812), ("ECONNREFUSED".to_owned(), [40, 4]));
         assert_eq!(of(813), ("ENETUNREACH".to_owned(), [10, 10]));
         let none = Events {
-            connects: Some(BTreeMap::new()),
+            connects: Some(Box::default()),
             ..events()
         };
         let none = evidence_of(none);

@@ -599,8 +599,8 @@ fn unix_dead(_: &Path) -> Result<Planted> {
 
 pub(super) const UNIX_STOPPED: Fault = Fault {
     id: "service: stopped behind a Unix socket",
-    planted: "An application with two workers that share its Unix socket, all stopped by SIGSTOP, and six callers that wait in its queue.",
-    speaks: &[first("process-stopped", "process/PID")],
+    planted: "An application whose two workers, which share its Unix socket, are stopped by SIGSTOP, and six callers that wait in its queue.",
+    speaks: &[first("process-stopped", "process/*")],
     may: WAITS,
     how: How::Here(unix_stopped),
 };
@@ -618,7 +618,7 @@ fn unix_stopped(_: &Path) -> Result<Planted> {
     let application = start(&server, &["perl", "-e", script, &path])?;
     application.wait_ready(&Ready::Unix(path.clone().into()), STARTS_WITHIN)?;
     let pid = application.pid();
-    for process in workers(&application)?.into_iter().chain([pid]) {
+    for process in workers(&application)? {
         let process = rustix::process::Pid::from_raw(i32::try_from(process)?).ok_or("no pid")?;
         rustix::process::kill_process(process, rustix::process::Signal::STOP)?;
     }
