@@ -72,10 +72,6 @@ pub enum Raw {
 /// An answer as received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "almost all are answers, and a capture has a few dozen"
-)]
 pub enum Reply {
     /// Why there is none: `EPERM`, `EOPNOTSUPP`, ...; or what else went wrong.
     Failed(String),

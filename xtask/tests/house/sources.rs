@@ -79,7 +79,7 @@ fn no_file_names_a_place_on_somebodys_machine() {
     for (file, text) in texts(&Tree::ours(), "") {
         for (number, line) in text.lines().enumerate() {
             // `u` is nobody: the home folder of examples.
-            let line = without_views(line)
+            let line = line
                 .replace(concat!("/ho", "me/u/"), "")
                 .replace(concat!("/ho", "me/u\""), "")
                 // Files as a process sees them.
@@ -91,17 +91,6 @@ fn no_file_names_a_place_on_somebodys_machine() {
         }
     }
     none_of(&offenders, "paths of one machine");
-}
-
-/// The line without what a process sees as its file system, which is in the folder `root` of its number.
-fn without_views(line: &str) -> String {
-    let mut parts = line.split("/proc/");
-    let mut left = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = part.split_once('/').map_or("", |(_, rest)| rest);
-        left += rest.strip_prefix("root/").unwrap_or(part);
-    }
-    left
 }
 
 /// Where the wall clock may be mentioned, and what for.
