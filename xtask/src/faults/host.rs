@@ -37,7 +37,7 @@ const NEIGHBOUR: &str = "perl -MTime::HiRes=time,sleep -e \
 /// The result.
 #[derive(Debug)]
 pub struct Tried {
-    /// The load before.
+    /// The load before, with the second fault where there is one.
     pub without: Seen,
     /// The load with the fault.
     pub with: Seen,
@@ -226,13 +226,15 @@ impl Trial<'_> {
         let neighbour = matches!(plan.beside, Beside::Neighbour)
             .then(|| self.shell.run("neighbour", NEIGHBOUR, SCRIPT))
             .transpose()?;
-        let without = self.loaded(&self.load.clone(), BEFORE)?;
+        let mut without = self.loaded(&self.load.clone(), BEFORE)?;
         if without.rate == 0.0 {
             bail!("{} does not answer: {}", self.service.id, self.why());
         }
         let mut second = None;
         if let Beside::Fault(other) = &plan.beside {
             second = Some(self.shell.run("plant-second", &other.plant, SCRIPT)?);
+            // What it costs by itself is not harm of the first fault.
+            without = self.loaded(&self.load.clone(), BEFORE)?;
         }
         let restarts = !kind.env.is_empty();
         let planted = if restarts {

@@ -205,8 +205,8 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
          longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. For a JVM problem, the program counts its own harm.\n\n\
          Faults that hurt: *first*, the first finding to act on names the planted cause, or only findings that name the second fault stand\n\
          before it; *named*, a later finding to act on does; *wrong subject*, those that do accuse another process, port, device, mount or\n\
-         control group than the planted one; *missed*, none does; *denied*, none does, and the verdict is a tick. Harm of a trial with a second\n\
-         fault is the harm of both. *Beside* counts rules that act in a first or named trial and have no part in it.\n\n\
+         control group than the planted one; *missed*, none does; *denied*, none does, and the verdict is a tick. Where there is a second\n\
+         fault, harm is measured against a load with that one alone (until 2026-11-27 against one with neither). *Beside* counts rules that act in a first or named trial and have no part in it.\n\n\
          Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of a JVM that will hurt later (a leak, failed\n\
          evacuations of a small heap) counts as weak where it is named early. A trial is *void* if the fault was not confirmed, or if the\n\
          service was still slow after the undo.\n\n\
