@@ -112,7 +112,7 @@ fn pids(_: &Path) -> Result<Planted> {
 
 pub(super) const WEIGHT: Fault = Fault {
     id: "starved by its weight",
-    planted: "A process that always has work, with cpu.shares of 2, beside one that spins on the same CPU with 1024.",
+    planted: "A process that always has work, with cpu.shares of 32, beside one that spins on the same CPU with 1024.",
     speaks: &[acts("cpu-weight-low", "cgroup//rungwise-fault-*")],
     may: &[("runq-delay", "it waits for a CPU")],
     how: How::Here(weight),
@@ -122,7 +122,8 @@ fn weight(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let group = Group::new("cpu", "x")?;
     // Weights count among siblings: below a group of its own, it would not compete with the neighbour.
-    group.set_top("cpu.shares", "2")?;
+    // With less it hardly runs within a window, and the kernel counts how long a thread waited only when it runs.
+    group.set_top("cpu.shares", "32")?;
     let starved = spinner(Some(&[0]))?;
     group.take(starved.pid())?;
     let neighbour = spinner(Some(&[0]))?;
