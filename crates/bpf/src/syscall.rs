@@ -134,7 +134,7 @@ unsafe fn bpf<T>(command: Command, attr: &mut T) -> io::Result<i32> {
 
 /// One `bpf(2)` command that returns a new descriptor.
 unsafe fn bpf_new<T>(command: Command, attr: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: as `bpf`; the descriptor is new and nobody else's.
+    // SAFETY: as `bpf`; the descriptor is new and has no other owner.
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(command, attr)?)) }
 }
 

@@ -104,8 +104,7 @@ pub fn compare(
         alpha_per_look: rules.alpha_per_look(),
         ..Measured::default()
     };
-    // A pair that was quiet is the quiet check of the next one; before the first, and after one of an earlier session, nobody has
-    // looked.
+    // A quiet pair is the quiet check of the next one. Before the first pair, and after one of an earlier session, there is none.
     let mut quiet = false;
     for index in 0..attempts as usize {
         let b_first = orders.draw();
