@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rungwise_load::Error;
 use rungwise_load::engine::{Completed, Seat, Turns};
-use rungwise_load::udp::{Edge, Hooks, Stop, Workload, run, run_watched};
+use rungwise_load::udp::{Arrival, Edge, Hooks, Stop, Workload, run, run_watched};
 
 use crate::server::{Server, drive, errors, reply, workload};
 
@@ -91,6 +91,8 @@ fn the_seed_chooses_the_source_ports() {
             sockets: 3,
             source: Some(source),
             seed,
+            // Each thread has half of them, also where one starts late.
+            arrival: Arrival::Constant { per_s: 6_000.0 },
             ..workload(server.address, 600)
         };
         expect_clean(&workload, &server, 600);

@@ -298,7 +298,8 @@ fn a_connection_that_is_cut_loses_what_was_under_way_and_is_opened_again() {
         );
         let all: u64 = errors(&completed).iter().map(|(_, count)| count).sum();
         assert_eq!(all, 10);
-        assert!(m.http.as_ref().unwrap().connections >= 11);
+        // Nine are opened again; of the first two, one may come too late to be used.
+        assert!(m.http.as_ref().unwrap().connections >= 10);
     }
 }
 
