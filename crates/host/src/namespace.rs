@@ -326,12 +326,15 @@ fn lives_in(pid: u32, id: (u64, u64)) -> bool {
     std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| (net.dev(), net.ino()) == id)
 }
 
-/// The text of a file as a thread sees it that enters the network namespace of `link` for this alone.
-pub(crate) fn read_in(link: &Path, file: &Path) -> io::Result<String> {
-    let (net, file) = (File::open(link)?, file.to_owned());
+/// What a thread reads that enters the network namespace of `link` for this alone.
+pub(crate) fn read_in<T: Send + 'static>(
+    link: &Path,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let net = File::open(link)?;
     let reader = std::thread::Builder::new().spawn(move || {
         setns(net.as_fd(), libc::CLONE_NEWNET)?;
-        String::from_utf8(Live.read(&file)?).map_err(io::Error::other)
+        Ok(read())
     })?;
     reader.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

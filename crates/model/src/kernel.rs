@@ -504,6 +504,9 @@ pub struct NetworkNamespace {
     /// Its `/proc/net/snmp` and `/proc/net/netstat`, of other namespaces with traffic; empty if not read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub counters: String,
+    /// Its root queueing disciplines, read with the counters; those without a queue are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub qdiscs: Vec<Qdisc>,
 }
 
 /// One chain of `nf_tables`.

@@ -339,7 +339,7 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// Reads the files of those threads of the process that ran or waited to run since the sample `earlier`; without
+    /// Reads the files of those threads of the process that ran since the sample `earlier`, or were runnable in it; without
     /// one, of all threads.
     fn read_running(&mut self, pattern: &str, earlier: Option<&Moment>, moment: &mut Moment) {
         // A process that has ended has no threads; the other sources tell.
@@ -352,7 +352,9 @@ impl<'h> Reader<'h> {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let time = format!("{folder}/schedstat");
             if moment.files.contains_key(&path)
-                || earlier.is_some_and(|earlier| stood_still(&time, earlier, moment))
+                || earlier.is_some_and(|earlier| {
+                    stood_still(&time, earlier, moment) && !ready(folder, earlier)
+                })
             {
                 continue;
             }
@@ -446,6 +448,14 @@ fn stood_still(time: &str, earlier: &Moment, now: &Moment) -> bool {
         (Some(Raw::Text(before)), Some(Raw::Text(after))) => {
             before == after && task::schedstat(after).is_some()
         }
+        _ => false,
+    }
+}
+
+/// The thread was runnable in this sample, if its state was read.
+fn ready(folder: &str, earlier: &Moment) -> bool {
+    match earlier.files.get(&format!("{folder}/stat")) {
+        Some(Raw::Text(text)) => task::stat(text).is_some_and(|stat| stat.state == 'R'),
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Network namespaces of this machine, with the packets that their devices received.
 //!
-//! `/proc/PID/net/dev` shows the devices of that process's namespace, so nothing is entered where a process lives. A
-//! namespace that only a name in `/run/netns` holds is entered by a thread of its own, which reads one file and ends. Others
+//! `/proc/PID/net/dev` shows the devices of that process's namespace. Those with the most packets, and those that only a name
+//! in `/run/netns` holds, are entered by a thread of its own, which reads their counters and queues and ends. Others
 //! (held by a descriptor or by a thread that is not the first of its process) cannot be found. Source: namespaces(7),
 //! `fs/proc/proc_net.c` of Linux 6.18.
 
@@ -10,14 +10,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rungwise_model::kernel::NetworkNamespace;
+use rungwise_model::kernel::{NetworkNamespace, Qdisc};
 
-use crate::namespace;
+use crate::{namespace, qdisc};
 
 const NAMED: &str = "/run/netns";
-/// Namespaces whose counters are read, those with the most packets: each costs two files of some kilobytes.
+/// Where a thread finds the files of the network namespace that it is in.
+const IN_IT: &str = "/proc/thread-self/net";
+/// Namespaces whose counters are read, those with the most packets: each costs a thread, two files of some kilobytes and two
+/// requests to rtnetlink.
 const COUNTED: usize = 16;
 
 /// All that can be found, the one of the calling thread included, sorted by inode.
@@ -66,36 +69,57 @@ pub(super) fn all() -> io::Result<Vec<NetworkNamespace>> {
                 name: comm.trim().to_owned(),
                 container: container(&group),
                 packets: packets(Path::new(&format!("/proc/{pid}/net/dev"))),
-                counters: String::new(),
+                ..NetworkNamespace::default()
             },
         );
     }
-    let mut busiest: Vec<&mut NetworkNamespace> =
-        found.values_mut().filter(|other| !other.own).collect();
-    busiest.sort_by_key(|other| (Reverse(other.packets), other.inode));
-    for other in busiest.into_iter().take(COUNTED) {
-        if let (Some(pid), Some(1..)) = (other.pid, other.packets) {
-            let read = |name| fs::read_to_string(format!("/proc/{pid}/net/{name}"));
-            other.counters = ["snmp", "netstat"].into_iter().flat_map(read).collect();
-        }
-    }
+    let mut links: BTreeMap<u64, PathBuf> = found
+        .values()
+        .filter(|other| !other.own)
+        .filter_map(|other| Some((other.inode, format!("/proc/{}/ns/net", other.pid?).into())))
+        .collect();
     for entry in fs::read_dir(NAMED).into_iter().flatten().flatten() {
         let Ok(inode) = fs::metadata(entry.path()).map(|meta| meta.ino()) else {
             continue;
         };
         let name = entry.file_name().to_string_lossy().into_owned();
-        let known = found.entry(inode).or_insert_with(|| NetworkNamespace {
-            inode,
-            packets: namespace::read_in(&entry.path(), Path::new("/proc/thread-self/net/dev"))
-                .ok()
-                .and_then(|text| received(&text)),
-            ..NetworkNamespace::default()
+        let known = found.entry(inode).or_insert_with(|| {
+            let devices = || fs::read_to_string(format!("{IN_IT}/dev"));
+            let devices = namespace::read_in(&entry.path(), devices).and_then(|read| read);
+            links.insert(inode, entry.path());
+            NetworkNamespace {
+                inode,
+                packets: devices.ok().and_then(|text| received(&text)),
+                ..NetworkNamespace::default()
+            }
         });
         if known.pid.is_none() {
             known.name = name;
         }
     }
+    let mut busiest: Vec<&mut NetworkNamespace> =
+        found.values_mut().filter(|other| !other.own).collect();
+    busiest.sort_by_key(|other| (Reverse(other.packets), other.inode));
+    for other in busiest.into_iter().take(COUNTED) {
+        // One that is gone, or may not be entered, has no counters, which says so.
+        if other.packets > Some(0)
+            && let Some(link) = links.get(&other.inode)
+            && let Ok((counters, qdiscs)) = namespace::read_in(link, counters)
+        {
+            other.counters = counters;
+            other.qdiscs = qdiscs;
+        }
+    }
     Ok(found.into_values().collect())
+}
+
+/// Counters and root queues of the namespace of the calling thread.
+fn counters() -> (String, Vec<Qdisc>) {
+    let read = |name| fs::read_to_string(format!("{IN_IT}/{name}"));
+    let counters = ["snmp", "netstat"].into_iter().flat_map(read).collect();
+    let mut qdiscs = qdisc::list().unwrap_or_default();
+    qdiscs.retain(|qdisc| qdisc.parent == "root" && qdisc.kind != "noqueue");
+    (counters, qdiscs)
 }
 
 /// `net:[4026531840]`

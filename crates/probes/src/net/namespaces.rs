@@ -4,7 +4,7 @@
 //! The packets of each namespace show which one the samples belong to.
 
 use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
-use rungwise_model::kernel::{Answer, NetworkNamespace, Question};
+use rungwise_model::kernel::{Answer, NetworkNamespace, Qdisc, Question};
 use rungwise_model::keys;
 
 use rungwise_formats::snmp;
@@ -15,6 +15,7 @@ use crate::{Cost, Need, Probe, Source, When, Window};
 
 const SOURCE: &str = "/proc/PID/net/dev";
 const COUNTERS: &str = "/proc/PID/net/{snmp,netstat}";
+const QUEUES: &str = "rtnetlink (tc -s qdisc) in /proc/PID/ns/net";
 
 /// Packets per second below which a namespace is not named.
 const NAMED_FROM: f64 = 10.0;
@@ -36,15 +37,17 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::NETNS_OTHER_LOSS_WHO,
         &keys::NETNS_OTHER_PACKETS,
         &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OTHER_QUEUE_LOSS,
+        &keys::NETNS_OTHER_QUEUE_WHO,
         &keys::NETNS_OWN_PACKETS,
     ],
     derive,
     doc: "\
 Packets received by the devices of a namespace, loopback included. A packet that crosses a veth pair counts in the \
 receiving namespace; one that the host forwards to a container counts in both. Namespaces are found by their processes \
-and by their names in `/run/netns`; one that is held only by a descriptor or a single thread is not found. Of the 16 \
-busiest that have a process, the counters of losses in `/proc/PID/net/snmp` and `netstat` are read as well; their sockets, queues \
-and devices are not. Sources: namespaces(7), proc_net(5).",
+and by their names in `/run/netns`; one that is held only by a descriptor or a single thread is not found. A thread of its \
+own enters each of the 16 busiest and reads the counters of losses in `/proc/net/snmp` and `netstat`, and the root queueing \
+disciplines; their sockets, rules and drivers are not read. Sources: namespaces(7), proc_net(5), rtnetlink(7).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -107,6 +110,93 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     evidence.number(&keys::NETNS_OTHER_PID, host(), pid, origin.clone());
     evidence.text(&keys::NETNS_OTHERS, host(), words.join(", "), origin);
     record_losses(&samples, &others, evidence);
+    record_queues(&samples, evidence);
+}
+
+/// A root queueing discipline of another namespace at both ends of the window, with what it did meanwhile.
+struct Queue<'a> {
+    of: &'a NetworkNamespace,
+    before: &'a Qdisc,
+    after: &'a Qdisc,
+}
+
+impl Queue<'_> {
+    /// Dropped, and its share of what was handed to it.
+    fn dropped(&self) -> (f64, f64) {
+        let dropped = f64::from(self.after.drops.wrapping_sub(self.before.drops));
+        let sent = self.after.packets.saturating_sub(self.before.packets) as f64;
+        (dropped, dropped / (dropped + sent).max(1.0))
+    }
+
+    /// Packets wait at both ends for the rate that it keeps.
+    fn holds(&self) -> bool {
+        let held = self.after.overlimits != self.before.overlimits;
+        held && self.before.backlog > 0 && self.after.backlog > 0
+    }
+}
+
+/// The largest loss of a queue of another namespace.
+fn record_queues(samples: &[(f64, &[NetworkNamespace])], evidence: &mut Evidence) {
+    let (Some((began, first)), Some((ended, last))) = (samples.first(), samples.last()) else {
+        return;
+    };
+    let length = (ended - began).max(f64::MIN_POSITIVE);
+    let queues = last.iter().filter(|other| !other.own).flat_map(|of| {
+        let before = first.iter().find(|before| before.inode == of.inode);
+        let before = before.map_or(&[][..], |before| &before.qdiscs);
+        of.qdiscs.iter().filter_map(move |after| {
+            let same = |before: &&Qdisc| {
+                (&before.device, &before.kind, &before.handle)
+                    == (&after.device, &after.kind, &after.handle)
+            };
+            let before = before.iter().find(same)?;
+            Some(Queue { of, before, after })
+        })
+    });
+    let (mut read, mut limiting) = (0, Vec::new());
+    for queue in queues {
+        read += 1;
+        let (dropped, share) = queue.dropped();
+        let drops = dropped / length >= LOSSES_FROM;
+        if !drops && !queue.holds() {
+            continue;
+        }
+        let Qdisc { device, kind, .. } = queue.after;
+        let mut what = Vec::new();
+        if drops {
+            let per_s = dropped / length;
+            what.push(format!("drops {per_s:.1} packets/s"));
+        }
+        if queue.holds() {
+            let waiting = queue.after.backlog;
+            what.push(format!("holds packets back, {waiting} at the end"));
+        }
+        let who = format!(
+            "{}: the {kind} queue of {device} {}",
+            name(queue.of),
+            what.join(" and ")
+        );
+        limiting.push((if drops { share } else { 0.0 }, who));
+    }
+    limiting.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let share = limiting.first().map_or(0.0, |(share, _)| *share);
+    let who: Vec<String> = limiting
+        .into_iter()
+        .take(NAMED)
+        .map(|(_, who)| who)
+        .collect();
+    let who = who.join("; ");
+    let line = if who.is_empty() {
+        format!(
+            "{read} queues of other network namespaces at both ends; none dropped {LOSSES_FROM}/s"
+        )
+    } else {
+        who.clone()
+    };
+    let host = Subject::host;
+    let origin = Origin::new(QUEUES, line);
+    evidence.number(&keys::NETNS_OTHER_QUEUE_LOSS, host(), share, origin.clone());
+    evidence.text(&keys::NETNS_OTHER_QUEUE_WHO, host(), who, origin);
 }
 
 /// The largest loss of another namespace, as its own counters have it.
@@ -253,5 +343,65 @@ mod tests {
             "{}",
             who.value
         );
+    }
+
+    #[test]
+    fn a_queue_of_another_namespace_that_drops_or_holds_back_is_named() {
+        let queue = |packets, drops, overlimits, backlog| Qdisc {
+            device: "eth0".to_owned(),
+            kind: "tbf".to_owned(),
+            handle: "8001:".to_owned(),
+            parent: "root".to_owned(),
+            packets,
+            drops,
+            overlimits,
+            backlog,
+            ..Qdisc::default()
+        };
+        let with = |qdisc| {
+            let mut other = namespace(2, 0, 0);
+            other.qdiscs = vec![qdisc];
+            vec![namespace(1, 0, 0), other]
+        };
+        let share_and_who = |before, after| {
+            let capture = Capture {
+                moments: ([(0.0, before), (10.0, after)].into_iter())
+                    .map(|(at_s, qdisc)| Moment {
+                        at_s,
+                        answers: [(
+                            "namespaces".to_owned(),
+                            Reply::Answer(Answer::Namespaces(with(qdisc))),
+                        )]
+                        .into(),
+                        ..Moment::default()
+                    })
+                    .collect(),
+                ..Capture::default()
+            };
+            let mut evidence = Evidence::over(10.0);
+            derive(&Window::of(&capture), &mut evidence);
+            let share = evidence.host(&keys::NETNS_OTHER_QUEUE_LOSS).unwrap().value;
+            let who = evidence
+                .words(&keys::NETNS_OTHER_QUEUE_WHO, &Subject::host())
+                .unwrap();
+            (share, who.value.to_owned())
+        };
+        // Its counter of drops has 32 bits.
+        let (share, who) = share_and_who(queue(100, u32::MAX, 0, 0), queue(400, 99, 9, 3));
+        assert!((share - 0.25).abs() < 1e-9, "{share}");
+        assert_eq!(
+            who,
+            "nginx (pid 2): the tbf queue of eth0 drops 10.0 packets/s"
+        );
+        let (share, who) = share_and_who(queue(100, 7, 0, 2), queue(400, 8, 9, 3));
+        assert_eq!(
+            (share, &who[..]),
+            (
+                0.0,
+                "nginx (pid 2): the tbf queue of eth0 holds packets back, 3 at the end"
+            )
+        );
+        let quiet = share_and_who(queue(100, 7, 0, 2), queue(400, 8, 0, 3));
+        assert_eq!(quiet, (0.0, String::new()));
     }
 }

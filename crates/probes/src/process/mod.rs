@@ -29,6 +29,7 @@ use rungwise_formats::task;
 use rungwise_model::evidence::Absence;
 
 use crate::capture::{Moment, Raw};
+use crate::window::text_of;
 use crate::{Rate, Window};
 
 /// Inodes of the sockets whose processes are looked up.
@@ -117,8 +118,48 @@ fn run_rates(window: &Window<'_>, path: &str) -> Result<Ran, Absence> {
         None => [].into(),
     })?;
     match (rates.remove(&false), rates.remove(&true)) {
-        (Some(ran), Some(waited)) => Ok(Ran { ran, waited }),
+        (Some(ran), Some(mut waited)) => {
+            add_unfinished(window, path, &mut waited);
+            Ok(Ran { ran, waited })
+        }
         _ => Err(no_counters(window)),
+    }
+}
+
+/// Adds the wait that goes on at the end of the window: the kernel counts a wait once it is over. A thread that was runnable in
+/// two samples and did not run between them waited for all of that time.
+fn add_unfinished(window: &Window<'_>, path: &str, waited: &mut Rate) {
+    let stat = path.replace("/schedstat", "/stat");
+    let samples: Vec<(f64, &str, bool)> = window
+        .moments()
+        .iter()
+        .filter_map(|moment| {
+            let time = text_of(moment, path).ok()?;
+            let state = text_of(moment, &stat).ok().and_then(task::stat);
+            Some((
+                moment.at_s,
+                time,
+                state.is_some_and(|stat| stat.state == 'R'),
+            ))
+        })
+        .collect();
+    let mut unfinished = 0.0;
+    for (interval, two) in samples.windows(2).enumerate().rev() {
+        let [(began, before, ready), (ended, after, still)] = two else {
+            break;
+        };
+        if before != after || !ready || !still {
+            break;
+        }
+        unfinished += ended - began;
+        if let Some(share) = waited.series.get_mut(interval) {
+            *share = 1e9;
+        }
+    }
+    if unfinished > 0.0 {
+        waited.delta += unfinished * 1e9;
+        waited.ends.1 += unfinished * 1e9;
+        waited.per_s = waited.delta / window.seconds();
     }
 }
 
@@ -136,4 +177,59 @@ struct Used {
 struct Ran {
     ran: Rate,
     waited: Rate,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Capture, Moment, Raw};
+
+    #[test]
+    fn a_wait_that_is_not_over_counts_up_to_the_end() {
+        let window = |samples: &[(u64, u64, char)]| {
+            let moments = samples
+                .iter()
+                .enumerate()
+                .map(|(at, (ran, waited, state))| {
+                    let text = |text: String| Raw::Text(text);
+                    let zeros = " 0".repeat(48);
+                    Moment {
+                        at_s: at as f64,
+                        files: [
+                            (
+                                "/proc/7/schedstat".to_owned(),
+                                text(format!("{ran} {waited} 9\n")),
+                            ),
+                            (
+                                "/proc/7/stat".to_owned(),
+                                text(format!("7 (redis) {state}{zeros}\n")),
+                            ),
+                        ]
+                        .into(),
+                        ..Moment::default()
+                    }
+                });
+            Capture {
+                moments: moments.collect(),
+                ..Capture::default()
+            }
+        };
+        let waited = |samples: &[(u64, u64, char)]| {
+            let capture = window(samples);
+            let ran = run_rates(&Window::of(&capture), "/proc/7/schedstat").unwrap();
+            (ran.waited.per_s * 1e-9, ran.waited.series)
+        };
+        let second = 1_000_000_000;
+        let (share, series) = waited(&[(5, 0, 'R'), (5, 0, 'R'), (5, 0, 'R')]);
+        assert!((share - 1.0).abs() < 1e-9, "{share}");
+        assert_eq!(series, [1e9, 1e9]);
+        // Once it has run, the kernel has counted what went before.
+        let ran = [(5, 0, 'R'), (6, second, 'R'), (6, second, 'R')];
+        let (share, series) = waited(&ran);
+        assert!((share - 1.0).abs() < 1e-9, "{share}");
+        assert_eq!(series, [1e9, 1e9]);
+        // One that sleeps waits for nothing.
+        let (_, series) = waited(&[(5, 0, 'R'), (5, 0, 'S'), (5, 0, 'S')]);
+        assert_eq!(series, [0.0, 0.0]);
+    }
 }

@@ -36,14 +36,20 @@ const THEIRS: Threshold = Threshold {
 
 const TRAFFIC: Threshold = Threshold {
     name: "packets per second of other network namespaces",
-    value: 1000.0,
-    origin: "own guess: fewer are no load on any CPU",
+    value: 100.0,
+    origin: "own guess: a service of some 50 requests per second, whose sockets and rules are not seen from here",
 };
 
 const LOST: Threshold = Threshold {
     name: "share of the traffic of another network namespace that is lost",
     value: 0.05,
     origin: "own guess: the line from which on a loss of this namespace counts, whatever covers its counter",
+};
+
+const DROPPED: Threshold = Threshold {
+    name: "share of the packets handed to a queueing discipline of another network namespace that it drops",
+    value: 0.005,
+    origin: "own guess: five times the line of `qdisc-limit`, since only both ends of the window are seen",
 };
 
 /// `other-namespaces`
@@ -56,17 +62,20 @@ pub(crate) static RULE: Rule = Rule {
             &keys::CPU_SOFTIRQ,
             &keys::NETNS_OTHER_LOSS,
             &keys::NETNS_OTHER_LOSS_WHO,
+            &keys::NETNS_OTHER_QUEUE_LOSS,
+            &keys::NETNS_OTHER_QUEUE_WHO,
         ],
         NEEDS
     ),
-    thresholds: &[BUSY, SOME, THEIRS, TRAFFIC, LOST],
+    thresholds: &[BUSY, SOME, THEIRS, TRAFFIC, LOST, DROPPED],
     knobs: &[],
     measure: Some(Measure::more(&keys::NETNS_OTHER_PACKETS)),
     doc: Doc {
-        looks_for: "Other network namespaces that receive three times as many packets as this one, and more than 1000 a second. \
+        looks_for: "Other network namespaces that receive three times as many packets as this one, and more than 100 a second. \
             Where softirqs take more than 50 % of a CPU as well, their packets are the cause; from 35 % on it is \
             worth watching. And a counter of losses in another namespace that accounts for 5 % of its traffic or more: connections refused \
-            by a full queue, segments sent again, datagrams dropped.",
+            by a full queue, segments sent again, datagrams dropped. And a queueing discipline there that drops 0.5 % of its packets or \
+            more; one that has packets waiting for its rate at both ends of the window is watched.",
         hurts: "Softirqs of a neighbour's packets run before every task of the CPU. And whatever is wrong in that namespace \
             (sockets, rules, drops) is invisible from here.",
         todo: "Run `rungwise check --pid PID` with the pid that is named. Against the noise: steer the neighbour's packets to other \
@@ -80,13 +89,53 @@ pub(crate) static RULE: Rule = Rule {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let noise = noise(evidence);
-    let Some(lost) = losing(evidence) else {
+    let lost: Vec<Finding> = [queueing(evidence), losing(evidence)]
+        .into_iter()
+        .flatten()
+        .collect();
+    if lost.is_empty() {
         return noise;
-    };
+    }
     // Nothing is clear about a namespace that loses packets.
     let speaks = noise.unwrap_or_default().into_iter();
     let speaks = speaks.filter(|finding| finding.outcome != Outcome::Clear);
-    Ok(std::iter::once(lost).chain(speaks).collect())
+    Ok(lost.into_iter().chain(speaks).collect())
+}
+
+/// A queueing discipline of another namespace that drops packets or holds them back.
+fn queueing(evidence: &Evidence) -> Option<Finding> {
+    let share = evidence.host(&keys::NETNS_OTHER_QUEUE_LOSS).ok()?;
+    let who = evidence
+        .words(&keys::NETNS_OTHER_QUEUE_WHO, &Subject::host())
+        .ok()?;
+    if who.value.is_empty() {
+        return None;
+    }
+    let drops = share.value >= DROPPED.value;
+    let sentence = if drops {
+        format!(
+            "a transmit queue of another network namespace drops {} of its packets: {}",
+            say::percent(share.value),
+            who.value
+        )
+    } else {
+        format!(
+            "a transmit queue of another network namespace limits what it sends: {}",
+            who.value
+        )
+    };
+    let finding = if drops {
+        Finding::act(&Subject::host(), sentence).severity(Grade::High)
+    } else {
+        Finding::watch(&Subject::host(), sentence).severity(Grade::Medium)
+    };
+    Some(
+        finding
+            .confidence(Grade::High)
+            .cite(share.reading)
+            .cite(who.reading)
+            .refuted_by("with twice the rate and limit in `tc`, as many packets are dropped"),
+    )
 }
 
 /// A namespace whose own counters show a loss.
@@ -183,7 +232,7 @@ pub(crate) fn unseen(evidence: &Evidence, who: &str) -> Missing {
         key: keys::NETNS_OTHERS.id,
         subject: Subject::host(),
         why: Absence::because(format!(
-            "the packets are in another network namespace ({who}), whose sockets, rules and counters were not read"
+            "the packets are in another network namespace ({who}), whose sockets and rules were not read"
         ))
         .remedy(remedy),
     }
@@ -203,4 +252,10 @@ pub(crate) fn ours(evidence: &Evidence) -> Result<(), Missing> {
         return Err(unseen(evidence, who.value));
     }
     Ok(())
+}
+
+/// Why a host is not seen by its own namespace; a judged process is seen in its own.
+pub(crate) fn elsewhere(evidence: &Evidence) -> Option<Missing> {
+    let judged = evidence.each(&keys::SCHED_THREAD_CPU).is_ok();
+    (!judged).then(|| ours(evidence).err())?
 }

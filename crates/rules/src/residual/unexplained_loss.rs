@@ -28,6 +28,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::NEIGH_REFUSED,
         &keys::NETNS_OTHER_LOSS,
         &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_QUEUE_LOSS,
         &keys::NETNS_OWN_PACKETS,
         &keys::QDISC_DROPPED,
         &keys::QDISC_DROPPED_SHARE,

@@ -44,6 +44,8 @@ pub(crate) struct Gauge {
     pub(crate) all: bool,
     /// If this holds, a missing reading does not matter.
     pub(crate) moot: Option<fn(&Evidence) -> bool>,
+    /// Why its readings do not answer for the resource, if they do not.
+    pub(crate) unseen: Option<fn(&Evidence) -> Option<Missing>>,
     /// Only subjects for which this holds.
     pub(crate) only: Option<fn(&Subject) -> bool>,
     /// Decides instead of the threshold, where one number is not enough; the threshold still shows how near a low reading is.
@@ -189,6 +191,10 @@ fn cell(row: &'static Row, gauges: &'static [Gauge], evidence: &Evidence) -> Opt
     let mut idle = None;
     let mut nearest: Option<(f64, Cell)> = None;
     for gauge in gauges {
+        if let Some(missing) = gauge.unseen.and_then(|unseen| unseen(evidence)) {
+            unseen = unseen.or(Some((gauge, missing)));
+            continue;
+        }
         let readings = match gauge.each(evidence) {
             Ok(readings) => readings,
             Err(missing) if gauge.moot.is_some_and(|moot| moot(evidence)) => {

@@ -7,6 +7,7 @@ use rungwise_model::evidence::{Evidence, Key, Subject};
 use rungwise_model::keys;
 
 use super::{Gauge, Means, Row};
+use crate::net::other_namespaces;
 use crate::residual;
 
 const GUESS: &str = "own guess";
@@ -25,6 +26,7 @@ const fn gauge(
         means,
         rules,
         moot: None,
+        unseen: None,
         only: None,
         decides: None,
         all: false,
@@ -199,7 +201,13 @@ pub(crate) static ROWS: &[Row] = &[
         title: "Other network namespaces",
         utilisation: &[],
         saturation: &[],
-        errors: &[lost(&keys::NETNS_OTHER_LOSS, 0.05, &["other-namespaces"])],
+        errors: &[
+            Gauge {
+                unseen: Some(other_namespaces::elsewhere),
+                ..lost(&keys::NETNS_OTHER_LOSS, 0.05, &["other-namespaces"])
+            },
+            lost(&keys::NETNS_OTHER_QUEUE_LOSS, 0.005, &["other-namespaces"]),
+        ],
     },
     Row {
         id: "udp-sockets",
