@@ -10,7 +10,7 @@ use rungwise_stats::ratio;
 use rungwise_stats::schedule::Orders;
 
 use crate::Error;
-use crate::design::{Guard, Judging};
+use crate::design::{Control, Guard, Judging};
 use crate::metric;
 use crate::record::{PairRecord, Record};
 use crate::stage::{Stage, StageError, Variant};
@@ -556,6 +556,13 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
                 None => format!("half {half}: no {name} above zero to compare"),
             });
         }
+        if let Some(why) = judging
+            .controls
+            .iter()
+            .find_map(|control| outside(run, control))
+        {
+            return Some(format!("half {half}: {why}"));
+        }
         let unknown = |guard: &&Guard| match guard {
             Guard::P99 { .. } => run.p99_us.is_none(),
             Guard::Other { name, .. } => metric::value(run, name).is_none(),
@@ -572,6 +579,17 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
         }
     }
     None
+}
+
+/// Why the machine was disturbed by this control.
+fn outside(run: &Run, control: &Control) -> Option<String> {
+    let Control { name, from, to } = control;
+    let Some(value) = metric::value(run, name) else {
+        return Some(format!("no {name}, which is a control"));
+    };
+    (!(*from..=*to).contains(&value)).then(|| {
+        format!("{name} is {value:.4}, and an undisturbed machine has {from} to {to} (experiment.controls)")
+    })
 }
 
 fn wait_for_quiet(

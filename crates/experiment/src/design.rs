@@ -39,6 +39,17 @@ pub enum Guard {
     },
 }
 
+/// A metric that only a disturbance takes out of its range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// The metric.
+    pub name: String,
+    /// Smallest value allowed; a latency in microseconds.
+    pub from: f64,
+    /// Largest value allowed.
+    pub to: f64,
+}
+
 /// How pairs are gated and judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judging {
@@ -46,6 +57,9 @@ pub struct Judging {
     pub objective: Objective,
     /// Limits with a veto.
     pub guards: Vec<Guard>,
+    /// Ranges outside which a pair does not count.
+    #[serde(default)]
+    pub controls: Vec<Control>,
     /// Smallest effect worth keeping, a fraction.
     pub min_effect: f64,
     /// Chance of any wrong decision over the whole ladder.

@@ -58,6 +58,11 @@ struct Builtin {
 
 const BUILTINS: &[Builtin] = &[
     Builtin {
+        name: "dubbo-burst",
+        text: include_str!("../../../labs/dubbo-burst/scenario.toml"),
+        sources: HELLO,
+    },
+    Builtin {
         name: "heap-per-request",
         text: include_str!("../../../labs/heap-per-request/scenario.toml"),
         sources: ORDERS,
@@ -105,6 +110,30 @@ const BUILTINS: &[Builtin] = &[
 ];
 
 /// The Spring Boot service of the heap labs.
+const HELLO: &[(&str, &str)] = &[
+    ("pom.xml", include_str!("../../../labs/dubbo-burst/pom.xml")),
+    (
+        "src/main/java/demo/Consumer.java",
+        include_str!("../../../labs/dubbo-burst/src/main/java/demo/Consumer.java"),
+    ),
+    (
+        "src/main/java/demo/HelloService.java",
+        include_str!("../../../labs/dubbo-burst/src/main/java/demo/HelloService.java"),
+    ),
+    (
+        "src/main/java/demo/HelloServiceImpl.java",
+        include_str!("../../../labs/dubbo-burst/src/main/java/demo/HelloServiceImpl.java"),
+    ),
+    (
+        "src/main/java/demo/Provider.java",
+        include_str!("../../../labs/dubbo-burst/src/main/java/demo/Provider.java"),
+    ),
+    (
+        "src/main/java/demo/Settings.java",
+        include_str!("../../../labs/dubbo-burst/src/main/java/demo/Settings.java"),
+    ),
+];
+
 const ORDERS: &[(&str, &str)] = &[
     (
         "jmeter/pom.xml",

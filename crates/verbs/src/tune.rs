@@ -42,8 +42,9 @@ use finish::Ending;
 /// guard process when the process is killed.
 #[derive(Debug, clap::Args)]
 pub struct Request {
-    /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto, redis-command, web-nginx,
-    /// web-nginx-auto, heap-per-request, heap-per-request-cases, heap-per-request-jmeter, heap-per-request-jvms).
+    /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto, redis-command, dubbo-burst,
+    /// web-nginx, web-nginx-auto, heap-per-request, heap-per-request-cases, heap-per-request-jmeter,
+    /// heap-per-request-jvms).
     #[arg(required_unless_present = "resume")]
     pub scenario: Option<String>,
     /// Shorter runs and a single decision after 8 pairs: under 90 s, shows large effects only.

@@ -265,6 +265,10 @@ pub(super) struct ExperimentTable {
     pub quiet: Option<At<String>>,
     /// A pair is discarded if other processes use more than this share of all CPUs in either half. Default 5%.
     pub discard_above: Option<At<String>>,
+    /// Metrics that stay within a range on an undisturbed machine, whatever is changed: `service_s = "0.135..0.165"`. A pair with a
+    /// value outside is discarded. Default: none.
+    #[serde(default)]
+    pub controls: BTreeMap<String, At<String>>,
     /// Longest wait for a quiet machine before a pair. Default 5s.
     pub quiet_wait: Option<At<String>>,
     /// Maximum number of discarded pairs per rung. Default 12.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rungwise_host::recorded::Recorded;
 
 use super::*;
-use crate::design::{Guard, Objective, Part};
+use crate::design::{Control, Guard, Objective, Part};
 use crate::stage::Side;
 use rungwise_load::udp;
 use rungwise_load::udp::XdpMode;

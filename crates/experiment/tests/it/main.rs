@@ -11,7 +11,7 @@ mod simulated;
 
 use rungwise_experiment::Error;
 use rungwise_experiment::compare::{Observer, Progress};
-use rungwise_experiment::design::{Design, Guard, Judging, Objective, Part, Step};
+use rungwise_experiment::design::{Control, Design, Guard, Judging, Objective, Part, Step};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::{Forget, Record, RunFolder};
 use rungwise_experiment::stage::{Changes, Setting, Side, StageError};
@@ -64,6 +64,7 @@ pub(crate) fn design(steps: Vec<Step>) -> Design {
         judging: Judging {
             objective: Objective::rate(),
             guards: vec![Guard::Loss { at_most: 0.01 }],
+            controls: Vec::new(),
             min_effect: 0.02,
             alpha: 0.01,
             looks: vec![8, 16, 24],
@@ -211,6 +212,26 @@ fn a_gain_that_breaks_a_guard_rail_is_reverted() {
     let rung = &climbed.rungs[1];
     assert_eq!(rung.outcome, Outcome::Reverted);
     assert!(rung.reason.contains("guard rail"), "{}", rung.reason);
+}
+
+#[test]
+fn a_pair_whose_control_is_out_of_its_range_does_not_count() {
+    let climbed = |from: f64| {
+        let mut design = design(vec![step("faster")]);
+        design.judging.controls = vec![Control {
+            name: "cpu_us_per_tx".to_owned(),
+            from,
+            to: 1e9,
+        }];
+        let mut stage = Simulated::new(22).effect("faster", 1.5);
+        run(&design, &mut stage)
+    };
+    assert_eq!(outcome(&climbed(0.0), "faster"), Outcome::Kept);
+    let disturbed = climbed(1e8);
+    let rung = &disturbed.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Inconclusive, "{}", rung.reason);
+    let why = rung.pairs[0].discarded.as_deref().unwrap();
+    assert!(why.contains("cpu_us_per_tx is "), "{why}");
 }
 
 #[test]

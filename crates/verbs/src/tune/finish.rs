@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use rungwise_experiment::design::{Auto, Design, Guard};
+use rungwise_experiment::design::{Auto, Control, Design, Guard};
 use rungwise_experiment::lab::{Blueprint, Found};
 use rungwise_experiment::ladder::Climbed;
 use rungwise_experiment::record::RunFolder;
@@ -230,6 +230,9 @@ fn judging(design: &Design) -> Vec<String> {
             judging.max_discards
         ),
     ];
+    lines.extend(judging.controls.iter().map(|Control { name, from, to }| {
+        format!("a pair is discarded if {name} is outside {from} to {to} in either half")
+    }));
     lines.extend(found);
     lines
 }

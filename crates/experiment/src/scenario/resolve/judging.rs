@@ -14,7 +14,7 @@ use super::super::command;
 use super::super::document::{At, ExperimentTable, ObjectiveTable};
 use super::super::problem::did_you_mean;
 use super::Reader;
-use crate::design::{Guard, Judging, Objective};
+use crate::design::{Control, Guard, Judging, Objective};
 use crate::metric;
 
 /// A guess at the most pairs worth waiting for; the interval's time grows with their square.
@@ -142,6 +142,7 @@ impl Reader<'_, '_> {
         let judging = Judging {
             objective,
             guards,
+            controls: self.controls(table, workload),
             min_effect: self.share(table.min_effect.as_ref(), "min_effect", 0.02),
             alpha: self.alpha(table.alpha.as_ref()),
             looks,
@@ -172,6 +173,20 @@ impl Reader<'_, '_> {
             millis(kind.measure),
         );
         (warmup, measure, judging)
+    }
+
+    fn controls(&mut self, table: &ExperimentTable, workload: &Parameters) -> Vec<Control> {
+        let mut controls = Vec::new();
+        for (name, at) in &table.controls {
+            match control(name, at.get(), workload) {
+                Ok(control) => controls.push(control),
+                Err(message) => {
+                    let key = format!("experiment.controls.{name}");
+                    self.problems.add(at.span(), key, message);
+                }
+            }
+        }
+        controls
     }
 
     /// The parts of a run that have a number of requests.
@@ -304,22 +319,59 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
             Err(error) => Err(error.to_string()),
         },
         other => {
-            let at_most = if metric::is_latency(other) {
-                let at_most = units::duration(limit).map_err(|error| error.to_string())?;
-                at_most.as_secs_f64() * 1e6
-            } else if metric::is_bytes(other) {
-                units::bytes(limit).map_err(|error| error.to_string())? as f64
-            } else {
-                let number = limit.trim_end_matches('%').parse::<f64>().ok();
-                let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-                number.ok_or_else(|| format!("'{limit}' is not a number; write '{other} < 5'"))?
-            };
+            let at_most = amount(other, limit)?;
+            let at_most =
+                at_most.ok_or_else(|| format!("'{limit}' is not a number; write '{other} < 5'"))?;
             Ok(Guard::Other {
                 name: other.to_owned(),
                 at_most,
             })
         }
     }
+}
+
+/// A value of a metric; none if it is no number.
+fn amount(metric: &str, text: &str) -> Result<Option<f64>, String> {
+    if metric::is_latency(metric) {
+        let time = units::duration(text).map_err(|error| error.to_string())?;
+        return Ok(Some(time.as_secs_f64() * 1e6));
+    }
+    if metric::is_bytes(metric) {
+        let bytes = units::bytes(text).map_err(|error| error.to_string())?;
+        return Ok(Some(bytes as f64));
+    }
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    Ok(number.filter(|number| number.is_finite() && *number >= 0.0))
+}
+
+/// `service_s = "0.135..0.165"`
+fn control(name: &str, text: &str, workload: &Parameters) -> Result<Control, String> {
+    if matches!(name, "loss" | "errors") {
+        return Err(format!(
+            "make it a guard: guards = [\"{name} <= 1%\"]; a control is for what no change should move"
+        ));
+    }
+    if !metric::reportable(workload).contains(&name) {
+        return Err(unreported(name, workload));
+    }
+    let ends = text.split_once("..");
+    let ends = ends.map(|(from, to)| (from.trim(), to.trim()));
+    let shape = || format!("'{text}' is not a range; write {name} = \"0.9..1.1\"");
+    let (from, to) = ends.ok_or_else(shape)?;
+    let (from, to) = (amount(name, from)?, amount(name, to)?);
+    let (Some(from), Some(to)) = (from, to) else {
+        return Err(shape());
+    };
+    if from >= to {
+        return Err(format!(
+            "'{text}' is empty: the first value must be below the second"
+        ));
+    }
+    Ok(Control {
+        name: name.to_owned(),
+        from,
+        to,
+    })
 }
 
 fn unreported(name: &str, workload: &Parameters) -> String {

@@ -71,6 +71,37 @@ fn what_a_program_does_not_report_cannot_decide() {
 }
 
 #[test]
+fn a_control_is_a_range_of_a_metric_that_is_reported() {
+    let controls = |line: &str| {
+        command_with(
+            "[[rungs]]",
+            &format!("[experiment.controls]\n{line}\n[[rungs]]"),
+        )
+    };
+    for (line, says) in [
+        ("jobs = \"1..2\"", "does not report 'jobs'"),
+        ("errors = \"0..1\"", "make it a guard"),
+        ("rate = \"100\"", "write rate = \"0.9..1.1\""),
+        ("rate = \"a..b\"", "is not a range"),
+        ("rate = \"2..1\"", "is empty"),
+        ("p99 = \"1..2\"", "the unit is missing"),
+    ] {
+        let message = problem(&controls(line));
+        assert!(
+            message.contains("experiment.controls.") && message.contains(says),
+            "{line}: {message}"
+        );
+    }
+    let judging = parse(&controls("p99 = \"1ms..2 ms\"")).unwrap().judging;
+    let control = Control {
+        name: "p99".to_owned(),
+        from: 1_000.0,
+        to: 2_000.0,
+    };
+    assert_eq!(judging.controls, [control]);
+}
+
+#[test]
 fn a_program_that_cannot_be_read_is_refused_at_its_place() {
     for (old, new, says) in [
         (
