@@ -86,8 +86,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             limit.value
         );
         let finding = if share.value >= FULL.value {
-            let sentence =
-                format!("{who} has used up {used}: new connections and files fail with EMFILE");
+            let sentence = format!(
+                "{who} has opened {used}; at the limit new connections and files fail with EMFILE"
+            );
             Finding::act(process, sentence)
                 .severity(Grade::High)
                 .confidence(Grade::High)

@@ -16,6 +16,7 @@ mod cli;
 mod documents;
 mod drawn;
 mod dubbo;
+mod dubbo_lab;
 mod faults;
 mod flags;
 mod follow;
