@@ -110,6 +110,10 @@ fn schemas(binary: &Binary, pages: &mut BTreeMap<String, String>) -> Result<()> 
             schemars::schema_for!(rungwise_model::capacity::CapacityGcReport).to_value(),
         ),
         (
+            "capacity-rpc",
+            schemars::schema_for!(rungwise_model::capacity_rpc::CapacityRpcReport).to_value(),
+        ),
+        (
             "compare",
             schemars::schema_for!(rungwise_model::compare::CompareReport).to_value(),
         ),

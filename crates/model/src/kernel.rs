@@ -507,6 +507,18 @@ pub struct NetworkNamespace {
     /// Its root queueing disciplines, read with the counters; those without a queue are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub qdiscs: Vec<Qdisc>,
+    /// Its established TCP connections; absent if not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
+}
+
+/// The established TCP connections of a network namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// How many.
+    pub count: u32,
+    /// Median of their smoothed round-trip times, microseconds.
+    pub rtt_us: u32,
 }
 
 /// One chain of `nf_tables`.

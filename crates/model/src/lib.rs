@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 pub mod capacity;
+pub mod capacity_rpc;
 pub mod check;
 pub mod compare;
 pub mod envelope;

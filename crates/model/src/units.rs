@@ -41,6 +41,22 @@ const RATES: &[(&str, f64)] = &[
     ("/min", 1.0 / 60.0),
 ];
 
+const BANDWIDTHS: &[(&str, f64)] = &[
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("MB/s", 1e6),
+    ("GB/s", 1e9),
+    ("KiB/s", 1024.0),
+    ("MiB/s", 1_048_576.0),
+    ("GiB/s", 1_073_741_824.0),
+    ("kb/s", 1e3 / 8.0),
+    ("Mb/s", 1e6 / 8.0),
+    ("Gb/s", 1e9 / 8.0),
+    ("kbit/s", 1e3 / 8.0),
+    ("Mbit/s", 1e6 / 8.0),
+    ("Gbit/s", 1e9 / 8.0),
+];
+
 /// Reads a time span: `250ms`, `1.5s`, `10m`.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let seconds = quantity(text, DURATIONS, "a duration", "250ms, 2s or 10m")?;
@@ -79,6 +95,12 @@ pub fn bytes(text: &str) -> Result<u64, UnitError> {
 /// Reads a rate per second: `500/s`, `20k/s`, `1.5M/s`.
 pub fn per_second(text: &str) -> Result<f64, UnitError> {
     quantity(text, RATES, "a rate", "500/s, 20k/s or 1.5M/s")
+}
+
+/// Reads bytes per second: `7MB/s`; as networks are sold, in bits: `1Gb/s` is 125 MB/s.
+pub fn bytes_per_second(text: &str) -> Result<f64, UnitError> {
+    let what = "bytes or bits per second";
+    quantity(text, BANDWIDTHS, what, "7MB/s (bytes) or 1Gb/s (bits)")
 }
 
 /// Reads a share as a fraction: `2%` is 0.02.
@@ -132,6 +154,9 @@ mod tests {
         assert_eq!(bytes("64KiB"), Ok(65536));
         assert_eq!(per_second("20k/s"), Ok(20_000.0));
         assert_eq!(fraction("2%"), Ok(0.02));
+        assert_eq!(bytes_per_second("7MB/s"), Ok(7e6));
+        assert_eq!(bytes_per_second("1Gb/s"), Ok(125e6));
+        assert!(bytes_per_second("1G").is_err());
     }
 
     #[test]

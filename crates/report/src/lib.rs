@@ -7,6 +7,7 @@
 
 pub mod block;
 pub mod capacity;
+pub mod capacity_rpc;
 pub mod check;
 pub mod compare;
 pub mod csv;

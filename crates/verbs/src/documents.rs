@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use rungwise_host::files;
 use rungwise_model::capacity::CapacityGcReport;
+use rungwise_model::capacity_rpc::CapacityRpcReport;
 use rungwise_model::check::{CheckReport, Standing};
 use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::gc::GcReport;
@@ -20,8 +21,8 @@ use rungwise_model::threads::ThreadsReport;
 use rungwise_model::tune::{TuneReport, Verdict};
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION};
 use rungwise_report::{
-    Block, capacity, compare, gc, heap_per_request, html, jfr, load, markdown, profile, sarif,
-    terminal, threads, tune,
+    Block, capacity, capacity_rpc, compare, gc, heap_per_request, html, jfr, load, markdown,
+    profile, sarif, terminal, threads, tune,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -388,6 +389,26 @@ impl Document for CapacityGcReport {
     }
 }
 
+impl Document for CapacityRpcReport {
+    const KIND: &'static str = "capacity-rpc";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
+    fn title(&self) -> String {
+        format!("Capacity for calls, {}", self.target)
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        capacity_rpc::blocks(self)
+    }
+}
+
 impl Document for CompareReport {
     const KIND: &'static str = "compare";
 
@@ -457,6 +478,7 @@ type Draw = fn(&Stored, Form, &dyn Observer) -> anyhow::Result<String>;
 /// Every kind, by name, and how it is drawn.
 const KINDS: &[(&str, Draw)] = &[
     (CapacityGcReport::KIND, page::<CapacityGcReport>),
+    (CapacityRpcReport::KIND, page::<CapacityRpcReport>),
     (CheckReport::KIND, page::<CheckReport>),
     (CompareReport::KIND, page::<CompareReport>),
     ("explain", printed),

@@ -32,6 +32,7 @@ keys! { NET;
     NETNS_OTHER_PID = "netns.other_pid", Count, Host, "Lowest pid in the busiest other network namespace; 0 if it has no process";
     NETNS_OTHER_QUEUE_LOSS = "netns.other_queue_loss", Fraction, Host, "Largest share of the packets handed to a queueing discipline of another network namespace that it dropped, where it dropped 1 per second or more";
     NETNS_OTHER_QUEUE_WHO = "netns.other_queue_who", Text, Host, "Queueing disciplines of other network namespaces that drop packets or have held them back at both ends of the window, the worst first; empty if none did";
+    NETNS_OTHER_STALLS = "netns.other_stalls", Fraction, Host, "Largest share of the time that the TCP connections of another network namespace spent in retransmission timeouts of 200 ms, where there were five or more and the round trip is below 10 ms; 0 where there were fewer";
     NETNS_OWN_PACKETS = "netns.own_packets", PerSecond, Host, "Packets received by the devices of this network namespace";
     ROUTE_EARLY_DEMUX = "route.early_demux", Count, Host, "net.ipv4.ip_early_demux with the protocol's own switch";
     ROUTE_RP_FILTER = "route.rp_filter", Count, Device, "Reverse path filter in force: the larger of all and the device";

@@ -21,6 +21,12 @@ const QUEUES: &str = "rtnetlink (tc -s qdisc) in /proc/PID/ns/net";
 const NAMED_FROM: f64 = 10.0;
 /// Namespaces that are named.
 const NAMED: usize = 3;
+/// Fewer retransmission timeouts may be one moment; as in `tcp-retrans`.
+const FEWEST_TIMEOUTS: f64 = 5.0;
+/// The shortest of them, seconds (`TCP_RTO_MIN`).
+const SHORTEST_S: f64 = 0.2;
+/// Round trip from which on losses on the way are common, microseconds; as in `tcp-retrans`.
+const FAR_US: u32 = 10_000;
 /// A counter of losses that grows more slowly is no trend.
 const LOSSES_FROM: f64 = 1.0;
 
@@ -39,6 +45,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::NETNS_OTHER_PID,
         &keys::NETNS_OTHER_QUEUE_LOSS,
         &keys::NETNS_OTHER_QUEUE_WHO,
+        &keys::NETNS_OTHER_STALLS,
         &keys::NETNS_OWN_PACKETS,
     ],
     derive,
@@ -47,7 +54,7 @@ Packets received by the devices of a namespace, loopback included. A packet that
 receiving namespace; one that the host forwards to a container counts in both. Namespaces are found by their processes \
 and by their names in `/run/netns`; one that is held only by a descriptor or a single thread is not found. A thread of its \
 own enters each of the 16 busiest and reads the counters of losses in `/proc/net/snmp` and `netstat`, and the root queueing \
-disciplines; their sockets, rules and drivers are not read. Sources: namespaces(7), proc_net(5), rtnetlink(7).",
+disciplines, and the round-trip times of up to 4096 connections; their other sockets, rules and drivers are not read. Sources: namespaces(7), proc_net(5), rtnetlink(7).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -111,6 +118,46 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     evidence.text(&keys::NETNS_OTHERS, host(), words.join(", "), origin);
     record_losses(&samples, &others, evidence);
     record_queues(&samples, evidence);
+    record_stalls(&samples, evidence);
+}
+
+/// The share of the time that the connections of another namespace spend in retransmission timeouts.
+fn record_stalls(samples: &[(f64, &[NetworkNamespace])], evidence: &mut Evidence) {
+    let (Some((began, first)), Some((ended, last))) = (samples.first(), samples.last()) else {
+        return;
+    };
+    let mut most = (
+        0.0,
+        "no other network namespace with more than four".to_owned(),
+    );
+    for other in last.iter().filter(|other| !other.own) {
+        let before = first.iter().find(|before| before.inode == other.inode);
+        let (Some(before), Some(connections)) = (before, other.connections) else {
+            continue;
+        };
+        let timeouts = |counters| {
+            let all = snmp::parse(counters);
+            all.get(&("TcpExt", "TCPTimeouts"))
+                .copied()
+                .unwrap_or_default()
+        };
+        let timeouts = timeouts(&other.counters).saturating_sub(timeouts(&before.counters)) as f64;
+        if timeouts < FEWEST_TIMEOUTS || connections.count == 0 || connections.rtt_us > FAR_US {
+            continue;
+        }
+        let time = (ended - began).max(f64::MIN_POSITIVE) * f64::from(connections.count);
+        let share = (timeouts * SHORTEST_S / time).min(1.0);
+        if share > most.0 {
+            let (who, count) = (name(other), connections.count);
+            most = (
+                share,
+                format!("{who}: {timeouts} retransmission timeouts on {count} connections"),
+            );
+        }
+    }
+    let (share, line) = most;
+    let origin = Origin::new(COUNTERS, line);
+    evidence.number(&keys::NETNS_OTHER_STALLS, Subject::host(), share, origin);
 }
 
 /// A root queueing discipline of another namespace at both ends of the window, with what it did meanwhile.
@@ -291,6 +338,8 @@ fn name(namespace: &NetworkNamespace) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rungwise_model::kernel::Connections;
+
     use crate::capture::{Capture, Moment, Reply};
 
     fn namespace(inode: u64, packets: u64, resent: u64) -> NetworkNamespace {
@@ -403,5 +452,42 @@ mod tests {
         );
         let quiet = share_and_who(queue(100, 7, 0, 2), queue(400, 8, 0, 3));
         assert_eq!(quiet, (0.0, String::new()));
+    }
+
+    #[test]
+    fn connections_of_another_namespace_stall_for_their_share_of_the_time() {
+        let with = |timeouts: u64, rtt_us| {
+            let mut other = namespace(2, 0, 0);
+            other.counters = format!("TcpExt: TCPTimeouts\nTcpExt: {timeouts}\n");
+            other.connections = Some(Connections { count: 8, rtt_us });
+            vec![namespace(1, 0, 0), other]
+        };
+        let share = |timeouts: u64, rtt_us| {
+            let ends = [(0.0, with(3, rtt_us)), (10.0, with(3 + timeouts, rtt_us))];
+            let capture = Capture {
+                moments: ends
+                    .into_iter()
+                    .map(|(at_s, namespaces)| Moment {
+                        at_s,
+                        answers: [(
+                            "namespaces".to_owned(),
+                            Reply::Answer(Answer::Namespaces(namespaces)),
+                        )]
+                        .into(),
+                        ..Moment::default()
+                    })
+                    .collect(),
+                ..Capture::default()
+            };
+            let mut evidence = Evidence::over(10.0);
+            derive(&Window::of(&capture), &mut evidence);
+            evidence.host(&keys::NETNS_OTHER_STALLS).unwrap().value
+        };
+        assert!((share(18, 90) - 0.045).abs() < 1e-9);
+        assert!(share(4, 90).abs() < 1e-9, "one moment");
+        assert!(
+            share(18, 40_000).abs() < 1e-9,
+            "a way on which losses are common"
+        );
     }
 }

@@ -26,6 +26,7 @@ pub(crate) static RULE: Rule = Rule {
             &keys::CPU_BUSY,
             &keys::DEPENDENCY_CLIENT_WAIT,
             &keys::MEMORY_SWAP_IN,
+            &keys::NETNS_OTHER_STALLS,
             &keys::PROCESS_BLOCKED,
             &keys::PSI_CPU_SOME,
             &keys::PSI_IO_FULL,
@@ -103,6 +104,12 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
             called(evidence, high.subject),
             high.value,
             wait * 1000.0
+        )
+    } else if key == &keys::NETNS_OTHER_STALLS {
+        format!(
+            "TCP connections of another network namespace wait for a retransmission timeout in {share} of the time ({}); what they send is lost on \
+             the way, or dropped here without a counter",
+            high.reading.origin.line
         )
     } else if key == &keys::PROCESS_BLOCKED {
         format!("process {name} is in an uninterruptible wait in {share} of the samples")

@@ -200,7 +200,7 @@ pub(crate) static ROWS: &[Row] = &[
         id: "namespaces",
         title: "Other network namespaces",
         utilisation: &[],
-        saturation: &[],
+        saturation: &[waited(&keys::NETNS_OTHER_STALLS, 0.01, STALL_CAUSES)],
         errors: &[
             Gauge {
                 unseen: Some(other_namespaces::elsewhere),
@@ -294,6 +294,23 @@ pub(crate) static ROWS: &[Row] = &[
     },
 ];
 
+/// Rules that name a cause of retransmission timeouts, at either end.
+const STALL_CAUSES: &[&str] = &[
+    "other-namespaces",
+    "tcp-retrans",
+    "tcp-stalled",
+    "tcp-listen-overflow",
+    "tcp-synq-full",
+    "path-mtu-blackhole",
+    "connect-unanswered",
+    "qdisc-limit",
+    "nf-drop",
+    "neigh-unanswered",
+    "rp-filter-drop",
+    "conntrack-full",
+    "softnet-drop",
+    "nic-ring-drop",
+];
 /// Rules that name a cause of full CPUs, or of tasks that wait for them.
 const CPU_CAUSES: &[&str] = &[
     "cfs-throttled",

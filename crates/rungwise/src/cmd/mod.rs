@@ -80,7 +80,7 @@ pub(crate) enum Verb {
     Serve(serve::What),
     /// Show, plan, apply, verify and undo settings of this host.
     Knob(knob::Args),
-    /// Model the GC frequency of a load.
+    /// Model the GC frequency of a load, or what a rate of remote calls needs.
     #[command(subcommand)]
     Capacity(Capacity),
     /// Judge a JVM: its flags, its GC logs, its thread dumps.
@@ -112,6 +112,8 @@ pub(crate) enum Verb {
 pub(crate) enum Capacity {
     /// Model the GC frequency from a load or a GC log, also with other heap sizes.
     Gc(Kept<capacity::gc::Request>),
+    /// Calculate the connections, threads and link that a rate of remote calls needs.
+    Rpc(Kept<capacity::rpc::Request>),
 }
 
 impl Verb {
@@ -138,6 +140,9 @@ impl Verb {
             }
             Self::Capacity(Capacity::Gc(Kept { request, keep })) => {
                 global.finish(&mut capacity::gc::run(request, invocation)?, *keep)
+            }
+            Self::Capacity(Capacity::Rpc(Kept { request, keep })) => {
+                global.finish(&mut capacity::rpc::run(request, invocation)?, *keep)
             }
             Self::Tune(args) => tune::run(args, global),
             Self::Load(args) => load::run(args, global),

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::run::{Bench, Ended};
+use crate::traffic::Serving;
 use crate::tune::assert_valid;
 
 fn log(name: &str) -> String {
@@ -249,4 +250,109 @@ fn every_log_of_the_corpus_is_predicted_or_says_why_not() {
         }
     }
     assert!(predicted > 50, "{predicted}");
+}
+
+#[test]
+fn connections_for_large_calls_are_counted_also_after_a_site_has_failed() {
+    let bench = Bench::new();
+    let asked = [
+        "capacity",
+        "rpc",
+        "--message",
+        "500kB",
+        "--per-connection",
+        "7MB/s",
+        "--link",
+        "1Gb/s",
+        "--target",
+        "200/s",
+    ];
+    let with = |more: &[&str]| bench.run(&[&asked[..], more].concat());
+    with(&[]).expect(0).says(&[
+        "200 /s needs at least 15 connections",
+        "the link of a site allows 1.25 times as much",
+        "80 %",
+        "14.0 calls per second",
+    ]);
+    let ended = with(&[
+        "--sites",
+        "2",
+        "--connections",
+        "10",
+        "--service-time",
+        "150ms",
+        "--format",
+        "json",
+    ]);
+    let report: Value = serde_json::from_str(&ended.expect(1).stdout).unwrap();
+    assert_valid(&report, "capacity-rpc");
+    let [both, one] = [0, 1].map(|at| &report["plans"][at]);
+    assert_eq!(
+        (&both["connections"], &one["connections"]),
+        (&8.into(), &15.into())
+    );
+    assert_eq!(one["busy_threads"], 30.0);
+    assert_eq!(one["headroom"], 0.7);
+    assert_eq!(report["limits"][0]["resource"], "connections");
+    with(&["--sites", "2", "--connections", "10"])
+        .expect(1)
+        .says(&[
+            "8 connections per site",
+            "15 connections if one site fails",
+            "once a site has failed, the connections of a site allow 140 /s of 200 /s",
+        ]);
+    for (more, says) in [
+        (&["--threads", "5"][..], "--service-time"),
+        (&["--connections", "0"], "--connections"),
+        (&["--link", "1G"], "1Gb/s (bits)"),
+    ] {
+        let wrong = with(more).expect(2);
+        assert!(wrong.stderr.contains(says), "{}", wrong.stderr);
+    }
+}
+
+#[test]
+fn what_a_connection_carries_is_taken_from_a_load_and_doubts_are_said() {
+    let bench = Bench::new();
+    let server = Serving::spawn(&bench, "tcp", &["--listen", "127.0.0.1:0"]);
+    let load = bench.path("load.json");
+    let ran = bench.run(&[
+        "load",
+        "tcp",
+        &server.address,
+        "--for",
+        "300ms",
+        "-o",
+        load.to_str().unwrap(),
+    ]);
+    assert!(load.exists(), "{}", ran.stderr);
+    let measured: Value = serde_json::from_slice(&std::fs::read(&load).unwrap()).unwrap();
+    let of = |change: &dyn Fn(&mut Value)| {
+        let mut document = measured.clone();
+        document["received"] = 1_000.into();
+        document["window_s"] = 10.0.into();
+        document["stream"]["sent_bytes"] = 51_200_000.into();
+        document["stream"]["received_bytes"] = 102_400_000.into();
+        document["stream"]["connections"] = 2.into();
+        document["stream"]["reconnects"] = 1.into();
+        change(&mut document);
+        let file = bench.write("changed.json", &document.to_string());
+        let file = file.to_str().unwrap();
+        bench.run(&["capacity", "rpc", "--target", "1k/s", "--from", file])
+    };
+    // 102 KB per reply and 10 MB/s on the one connection that there was: a hundred calls per second.
+    of(&|_| ())
+        .expect(0)
+        .says(&["needs at least 10 connections"]);
+    of(&|document| document["offered_per_s"] = 100.0.into())
+        .expect(0)
+        .says(&["at a fixed rate of 100 per second"]);
+    of(&|document| document["stream"]["connections"] = 5.into())
+        .expect(0)
+        .says(&["the load had 4 connections"]);
+    let silent = of(&|document| document["stream"] = Value::Null).expect(3);
+    assert!(silent.stderr.contains("load dubbo"), "{}", silent.stderr);
+    let log = base();
+    let wrong = bench.run(&["capacity", "rpc", "--target", "1/s", "--from", &log]);
+    wrong.expect(2);
 }

@@ -2,3 +2,4 @@
 
 mod asked;
 pub mod gc;
+pub mod rpc;
