@@ -299,7 +299,7 @@ fn connections_for_large_calls_are_counted_also_after_a_site_has_failed() {
         .says(&[
             "8 connections per site",
             "15 connections if one site fails",
-            "once a site has failed, the connections of a site allow 140 /s of 200 /s",
+            "140 /s of 200 /s",
         ]);
     for (more, says) in [
         (&["--threads", "5"][..], "--service-time"),
