@@ -301,10 +301,18 @@ fn connections_for_large_calls_are_counted_also_after_a_site_has_failed() {
             "15 connections if one site fails",
             "140 /s of 200 /s",
         ]);
+    for words in [
+        &["--target", "1/s"][..],
+        &["--target", "1/s", "--message", "1MB"],
+    ] {
+        let silent = bench.run(&[&["capacity", "rpc"], words].concat()).expect(2);
+        let says = "--message and --per-connection, or --from";
+        assert!(silent.stderr.contains(says), "{}", silent.stderr);
+    }
     for (more, says) in [
         (&["--threads", "5"][..], "--service-time"),
         (&["--connections", "0"], "--connections"),
-        (&["--link", "1G"], "1Gb/s (bits)"),
+        (&["--service-time", "150"], "unit is missing"),
     ] {
         let wrong = with(more).expect(2);
         assert!(wrong.stderr.contains(says), "{}", wrong.stderr);

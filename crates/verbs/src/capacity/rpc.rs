@@ -22,7 +22,7 @@ use crate::problem::Problem;
 #[derive(Debug, clap::Args)]
 pub struct Request {
     /// A document of `rungwise load` in which the connections were the limit: its bytes per call and per connection are used.
-    #[arg(long, value_name = "FILE", required_unless_present_all = ["message", "per_connection"])]
+    #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
     /// Bytes of a call in the direction that has more of them, such as 500KiB.
     #[arg(long, value_name = "SIZE", value_parser = asked::size)]
@@ -52,6 +52,10 @@ pub struct Request {
 
 /// Calculates from the figures.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<CapacityRpcReport> {
+    anyhow::ensure!(
+        request.from.is_some() || request.message.is_some() && request.per_connection.is_some(),
+        "nothing says what a call is: give --message and --per-connection, or --from with a document of `rungwise load`"
+    );
     let started = clock::utc_now();
     let mut notes = Vec::new();
     let (measured, target) = match &request.from {
