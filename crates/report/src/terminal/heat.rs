@@ -46,14 +46,15 @@ pub(super) fn draw(plot: &Heat, width: usize, paint: Paint) -> Vec<String> {
         }
         let mut head = pad(&shorten(&title, names), names, false);
         for column in group {
-            head += &format!("  {}", pad(&shorten(&heads[*column], widest), widest, true));
+            let field = pad(&shorten(&heads[*column], widest), widest, true);
+            head.extend(["  ", &field]);
         }
         lines.push(paint.bold(&head));
         for (label, row) in labels.iter().zip(&plot.cells) {
             let mut line = pad(&shorten(label, names), names, false);
             for cell in group.iter().filter_map(|column| row.get(*column)) {
                 let field = pad(&shorten(&text(cell), widest), widest, true);
-                line += &format!("  {}", paint.tone(&field, cell.tone));
+                line.extend(["  ", &paint.tone(&field, cell.tone)]);
             }
             lines.push(line);
         }
@@ -68,7 +69,7 @@ fn shown(cell: &HeatCell, with_notes: bool) -> String {
     let mut text = format!("{} {symbol}", clean(&cell.text));
     if with_notes {
         for note in &cell.notes {
-            text += &format!("  {}", clean(note));
+            text.extend(["  ", &clean(note)]);
         }
     }
     text

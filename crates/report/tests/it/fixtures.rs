@@ -57,7 +57,7 @@ pub(crate) fn nothing_measured() -> TuneReport {
 /// The ladder with two rungs that are grids: buffers and connections, and a curve of loads. The figures are invented.
 pub(crate) fn grids() -> TuneReport {
     let mut report = ladder();
-    report.rungs[3].title = "connections and TCP buffers: 256 KB, 4".to_owned();
+    report.rungs[3].title = String::from("connections and TCP buffers: 256 KB, 4");
     report.rungs[3].grid = Some(Box::new(transport()));
     report.rungs[13].grid = Some(Box::new(loads()));
     report
