@@ -61,6 +61,7 @@ pub(super) fn blocks(report: &TuneReport) -> Vec<Block> {
         let view = View { report, rung, grid };
         if let Some([map, curves]) = ANCHORS.get(number) {
             blocks.push(view.map(map));
+            blocks.extend(view.reasons());
             blocks.extend(view.neighbours());
             blocks.extend(view.curves(curves));
         } else {
@@ -257,6 +258,30 @@ impl View<'_> {
             columns,
             rows: rows.collect(),
         }
+    }
+
+    /// Why cells cannot be the best, each reason once.
+    fn reasons(&self) -> Option<Block> {
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for cell in &self.grid.cells {
+            let Some(why) = cell.why_not.as_deref() else {
+                continue;
+            };
+            let points = self.grid.axes.iter().zip(&cell.at);
+            let labels: Vec<&str> = points
+                .map(|(axis, point)| axis.points.get(*point).map_or(ABSENT, String::as_str))
+                .collect();
+            let name = labels.join(" with ");
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, cells)) => cells.push(name),
+                None => reasons.push((why, vec![name])),
+            }
+        }
+        let lines: Vec<String> = reasons
+            .into_iter()
+            .map(|(why, cells)| format!("{}: {why}", cells.join(", ")))
+            .collect();
+        (!lines.is_empty()).then_some(Block::List(lines))
     }
 
     /// The cells next to the best one.
