@@ -268,10 +268,12 @@ impl View<'_> {
                 continue;
             };
             let points = self.grid.axes.iter().zip(&cell.at);
-            let labels: Vec<&str> = points
-                .map(|(axis, point)| axis.points.get(*point).map_or(ABSENT, String::as_str))
+            let names: Vec<String> = points
+                .filter_map(|(axis, point)| {
+                    Some(format!("{} {}", axis.title, axis.points.get(*point)?))
+                })
                 .collect();
-            let name = labels.join(" with ");
+            let name = names.join(", ");
             match reasons.iter_mut().find(|(known, _)| *known == why) {
                 Some((_, cells)) => cells.push(name),
                 None => reasons.push((why, vec![name])),
@@ -279,7 +281,7 @@ impl View<'_> {
         }
         let lines: Vec<String> = reasons
             .into_iter()
-            .map(|(why, cells)| format!("{}: {why}", cells.join(", ")))
+            .map(|(why, cells)| format!("{}: {why}", cells.join("; ")))
             .collect();
         (!lines.is_empty()).then_some(Block::List(lines))
     }
