@@ -510,6 +510,7 @@ fn asks(finding: &Finding, capture: &str, auto: &Auto) -> Vec<Ask> {
                 } else {
                     vec![(server(&turn.id), value.to_owned())]
                 },
+                grid: None,
                 bundle_with: Vec::new(),
                 workload: Changes::NONE,
                 workload_after: Changes::NONE,

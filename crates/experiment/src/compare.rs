@@ -381,8 +381,20 @@ impl Compared {
             .collect()
     }
 
+    /// Why there are too few pairs for an interval.
+    pub(crate) fn too_few(&self) -> String {
+        let mut last = self.pairs.iter().rev();
+        let last = last.find_map(|pair| pair.discarded.as_deref());
+        format!(
+            "{} of {} pairs had too much foreign load or were not certified, the last: {}",
+            self.discarded(),
+            self.pairs.len(),
+            last.unwrap_or("reason not recorded")
+        )
+    }
+
     /// The guard rail that does not hold with the change, and not because of the variant without it alone.
-    fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
+    pub(crate) fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
         guards.iter().find_map(|guard| match guard {
             Guard::Loss { at_most } => self.risen("loss", *at_most, |run| run.loss),
             Guard::Errors { at_most } => {
@@ -616,7 +628,7 @@ fn wait_for_quiet(
 
 /// A seed of its own for every comparison (FNV-1a of its id, mixed with the experiment's seed), so that a
 /// resumed or reordered ladder draws the same orders.
-fn seed_of(seed: u64, id: &str) -> u64 {
+pub(crate) fn seed_of(seed: u64, id: &str) -> u64 {
     id.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

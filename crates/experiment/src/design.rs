@@ -6,6 +6,7 @@ use rungwise_load::Parameters;
 use rungwise_model::metric::BYTES_PER_REQUEST;
 use rungwise_stats::budget::Budget;
 use rungwise_stats::decide::Rules;
+use rungwise_stats::interval::FEWEST;
 use serde::{Deserialize, Serialize};
 
 pub use crate::metric::Objective;
@@ -147,6 +148,9 @@ pub struct Step {
     pub part: Part,
     /// What it sets.
     pub set: Vec<(Setting, String)>,
+    /// What it chooses from instead, where it is a grid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Grid>,
     /// Ids of earlier rungs that are tried again together with this one if they were not kept alone.
     pub bundle_with: Vec<String>,
     /// What it changes about the workload, in both halves of its pairs.
@@ -164,6 +168,106 @@ pub struct Step {
     /// The finding that asked for it, where the rules chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<rungwise_model::tune::Asked>,
+}
+
+impl Step {
+    /// Comparisons that may decide something about it, at most: the rung alone, a bundle with the check of its partners, and for a grid the
+    /// neighbours of its best cell. Cells decide nothing.
+    pub fn comparisons(&self) -> usize {
+        let axes = self.grid.as_ref().map_or(0, |grid| grid.axes.len());
+        1 + self.bundle_with.len() + 2 * axes
+    }
+
+    /// Everything that it may set.
+    pub fn settings(&self) -> impl Iterator<Item = &(Setting, String)> {
+        let axes = self.grid.iter().flat_map(|grid| &grid.axes);
+        let points = axes.flat_map(|axis| &axis.points);
+        self.set.iter().chain(points.flat_map(|point| &point.set))
+    }
+}
+
+/// Combinations of points that a rung chooses from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grid {
+    /// One or two.
+    pub axes: Vec<Axis>,
+}
+
+/// What changes along one side of a grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// In words.
+    pub title: String,
+    /// Two or more, the cheapest first.
+    pub points: Vec<Point>,
+}
+
+/// A place on an axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its name on the axis.
+    pub label: String,
+    /// What it sets.
+    pub set: Vec<(Setting, String)>,
+    /// What it changes about the workload, in the half with the change.
+    #[serde(default, skip_serializing_if = "Changes::is_none")]
+    pub workload: Changes,
+}
+
+impl Grid {
+    /// Cells of a grid at most, which are 512 runs: a guess at the most worth waiting for.
+    pub const MOST_CELLS: usize = 64;
+
+    /// Every cell as the indices of its points, those of the last axis changing fastest.
+    pub fn cells(&self) -> Vec<Vec<usize>> {
+        self.axes.iter().fold(vec![Vec::new()], |cells, axis| {
+            let of = |cell: Vec<usize>| {
+                (0..axis.points.len()).map(move |point| [&cell[..], &[point]].concat())
+            };
+            cells.into_iter().flat_map(of).collect()
+        })
+    }
+
+    /// The points of a cell.
+    pub fn points<'s>(&'s self, at: &'s [usize]) -> impl Iterator<Item = &'s Point> {
+        let axes = self.axes.iter().zip(at);
+        axes.map(|(axis, point)| &axis.points[*point])
+    }
+
+    /// The point of one axis in words: `connections 4`.
+    pub fn point_name(&self, axis: usize, point: usize) -> String {
+        let axis = &self.axes[axis];
+        format!("{} {}", axis.title, axis.points[point].label)
+    }
+
+    /// A cell in words: `TCP buffers 256 KB, connections 4`.
+    pub fn cell_name(&self, at: &[usize]) -> String {
+        let names = at.iter().enumerate();
+        let names: Vec<String> = names
+            .map(|(axis, point)| self.point_name(axis, *point))
+            .collect();
+        names.join(", ")
+    }
+
+    /// The cells next to one of them: the axis along which they lie, the cheaper one first.
+    pub fn neighbours(&self, at: &[usize]) -> Vec<(usize, Vec<usize>)> {
+        let mut around = Vec::new();
+        for (axis, point) in at.iter().enumerate() {
+            let dearer = Some(point + 1).filter(|next| *next < self.axes[axis].points.len());
+            for next in [point.checked_sub(1), dearer].into_iter().flatten() {
+                let mut cell = at.to_vec();
+                cell[axis] = next;
+                around.push((axis, cell));
+            }
+        }
+        around
+    }
+
+    /// Requests change along an axis.
+    pub fn changes_workload(&self) -> bool {
+        let mut points = self.axes.iter().flat_map(|axis| &axis.points);
+        points.any(|point| !point.workload.is_none())
+    }
 }
 
 /// How rungs are found while the ladder is climbed. Their identity is unknown before the first run, but their maximum number is fixed, and
@@ -232,13 +336,16 @@ pub struct Design {
 }
 
 impl Design {
-    /// Upper bound of the comparisons that share the family's alpha: every judged rung alone, every bundle with
-    /// the check of its partners or the rung alone after it, and the overall comparison. Limits decide nothing and do not count.
+    /// Pairs of a grid's cell: as few as give an interval, since it decides nothing.
+    pub const PAIRS_OF_A_CELL: u32 = FEWEST as u32;
+
+    /// Upper bound of the comparisons that share the family's alpha: those of every judged rung, and the overall comparison. Limits decide
+    /// nothing and do not count.
     pub fn count_comparisons(steps: &[Step]) -> usize {
         steps
             .iter()
             .filter(|step| matches!(step.part, Part::Step | Part::Branch))
-            .map(|step| 1 + step.bundle_with.len())
+            .map(Step::comparisons)
             .sum::<usize>()
             + 1
     }

@@ -85,14 +85,14 @@ pub(crate) struct Climb<'a> {
     pub(crate) advice: &'a dyn Advice,
     pub(crate) stage: &'a mut dyn Stage,
     pub(crate) record: &'a mut dyn Record,
-    observer: &'a mut dyn Observer,
+    pub(crate) observer: &'a mut dyn Observer,
     pub(crate) climbed: &'a mut Climbed,
     /// Steps that were judged alone and not kept: candidates for a bundle.
     pub(crate) not_kept: Vec<Step>,
     /// The last change around a shared lock was not kept, so every variant may still wait for that lock.
     pub(crate) lock_left: bool,
     /// What is left of the chance of a wrong decision.
-    budget: Budget,
+    pub(crate) budget: Budget,
     /// Comparisons that share it, at most: those that may still come.
     pub(crate) to_come: usize,
 }
@@ -204,14 +204,7 @@ impl<'a> Climb<'a> {
                     ));
             }
         } else {
-            let mut last = compared.pairs.iter().rev();
-            let last = last.find_map(|pair| pair.discarded.as_deref());
-            let why = format!(
-                "{} of {} pairs had too much foreign load or were not certified, the last: {}",
-                compared.discarded(),
-                compared.pairs.len(),
-                last.unwrap_or("reason not recorded")
-            );
+            let why = compared.too_few();
             self.climbed.could_not.push(format!(
                     "too few quiet pairs for the A/A check: {why}; stop other work on this machine or raise [experiment] discard_above"
                 ));
@@ -242,6 +235,9 @@ impl<'a> Climb<'a> {
         if let Part::Observe { note } = &step.part {
             self.finish(empty(step, Outcome::Observed, note));
             return Ok(());
+        }
+        if let Some(grid) = &step.grid {
+            return self.grid(step, grid, after_it);
         }
         let partners: Vec<Step> = self
             .not_kept
@@ -279,7 +275,7 @@ impl<'a> Climb<'a> {
     }
 
     /// What is kept so far, under the workload of `step`.
-    fn before(&self, step: &Step) -> Variant {
+    pub(crate) fn before(&self, step: &Step) -> Variant {
         Variant {
             workload: step.workload.clone(),
             ..self.climbed.final_variant.clone()
@@ -399,15 +395,8 @@ impl<'a> Climb<'a> {
         before: &Variant,
         after: &Variant,
     ) -> Result<Rung, Error> {
-        match self.stage.try_out(after) {
-            Ok(()) => {}
-            Err(StageError::Unavailable(why)) => return Ok(self.skipped(step, id, title, &why)),
-            // It cannot even be started: nothing is known of what the change does.
-            Err(StageError::ServiceFailed(why)) => {
-                let why = format!("the service does not start with this change: {why}");
-                return Ok(self.skipped(step, id, title, &why));
-            }
-            Err(other) => return Err(other.into()),
+        if let Some(why) = self.refused(after)? {
+            return Ok(self.skipped(step, id, title, &why));
         }
         let compared = self.compared(
             &step.part,
@@ -422,6 +411,25 @@ impl<'a> Climb<'a> {
                 alpha: self.budget.part(self.to_come),
             },
         )?;
+        self.note_spared(id, &compared);
+        Ok(self.row(step, id, title, &compared))
+    }
+
+    /// Why a variant cannot be measured here, if it cannot.
+    pub(crate) fn refused(&mut self, variant: &Variant) -> Result<Option<String>, Error> {
+        match self.stage.try_out(variant) {
+            Ok(()) => Ok(None),
+            Err(StageError::Unavailable(why)) => Ok(Some(why)),
+            // It cannot even be started: nothing is known of what the change does.
+            Err(StageError::ServiceFailed(why)) => Ok(Some(format!(
+                "the service does not start with this change: {why}"
+            ))),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Notes it where the service failed once and the change was not blamed.
+    pub(crate) fn note_spared(&mut self, id: &str, compared: &Compared) {
         let spared = compared.pairs.iter().find_map(|pair| pair.again.as_deref());
         if let (Some(why), false) = (spared, compared.failed) {
             self.climbed.could_not.push(format!(
@@ -429,11 +437,14 @@ impl<'a> Climb<'a> {
                  see the service's log, and dmesg for out-of-memory kills"
             ));
         }
-        Ok(self.row(step, id, title, &compared))
     }
 
     /// Compares at the comparison's part of alpha. A comparison that rejects "no difference" leaves its part to those that follow.
-    fn compared(&mut self, part: &Part, comparison: &Comparison<'_>) -> Result<Compared, Error> {
+    pub(crate) fn compared(
+        &mut self,
+        part: &Part,
+        comparison: &Comparison<'_>,
+    ) -> Result<Compared, Error> {
         let compared = compare(
             comparison,
             &self.design.judging,
@@ -578,19 +589,8 @@ impl<'a> Climb<'a> {
                 "a limit, measured for comparison only".to_owned(),
             ),
             // Kept, it would be missing from what is kept.
-            (Part::Branch, _) => (
-                Outcome::Observed,
-                format!(
-                    "for its own traffic only, not carried forward: {}",
-                    compared.reason
-                ),
-            ),
-            (_, Call::Keep) => (Outcome::Kept, compared.reason.clone()),
-            (_, Call::Revert) => (Outcome::Reverted, compared.reason.clone()),
-            (_, Call::Same) => (Outcome::Same, compared.reason.clone()),
-            (_, Call::Inconclusive | Call::MorePairs) => {
-                (Outcome::Inconclusive, compared.reason.clone())
-            }
+            (Part::Branch, _) => (Outcome::Observed, not_carried(&compared.reason)),
+            (_, call) => (outcome(call), compared.reason.clone()),
         };
         let latency = compared.latency_b.quantiles();
         let mut rung = Rung {
@@ -617,6 +617,7 @@ impl<'a> Climb<'a> {
             reference: step.reference.clone(),
             sign_differs: false,
             asked: step.asked.clone(),
+            grid: None,
             confidence: Some(1.0 - compared.alpha_per_look),
             discarded: compared.discarded(),
             pairs: compared.pairs.clone(),
@@ -660,6 +661,7 @@ static START: Step = Step {
     title: String::new(),
     part: Part::Step,
     set: Vec::new(),
+    grid: None,
     bundle_with: Vec::new(),
     workload: Changes::NONE,
     workload_after: Changes::NONE,
@@ -668,6 +670,21 @@ static START: Step = Step {
     reference: None,
     asked: None,
 };
+
+/// What a call makes of a change that can be kept.
+pub(crate) fn outcome(call: Call) -> Outcome {
+    match call {
+        Call::Keep => Outcome::Kept,
+        Call::Revert => Outcome::Reverted,
+        Call::Same => Outcome::Same,
+        Call::Inconclusive | Call::MorePairs => Outcome::Inconclusive,
+    }
+}
+
+/// The reason of a branch, whatever it was judged.
+pub(crate) fn not_carried(reason: &str) -> String {
+    format!("for its own traffic only, not carried forward: {reason}")
+}
 
 /// What the settings of a member become when it is taken out.
 fn back(set: &[(Setting, String)], before: &Variant, after: &Variant) -> Vec<(String, String)> {
@@ -711,6 +728,7 @@ pub(crate) fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
         reference: step.reference.clone(),
         sign_differs: false,
         asked: step.asked.clone(),
+        grid: None,
         confidence: None,
         discarded: 0,
         pairs: Vec::new(),

@@ -2,13 +2,14 @@
 //!
 //! A [`design::Design`] is fixed and written to disk first. [`ladder::climb`] walks it: the A/A check, then rung after rung on top of what
 //! was kept, each a [`compare::compare`] of
-//! interleaved pairs. Where the rungs are not listed, [`auto`] chooses them from captures under load. Runs happen on a [`stage::Stage`];
-//! [`lab`] is the real one. [`scenario`] reads
+//! interleaved pairs. A rung may be a [`design::Grid`], of which the best cell is looked for first. Where the rungs are not listed, [`auto`]
+//! chooses them from captures under load. Runs happen on a [`stage::Stage`]; [`lab`] is the real one. [`scenario`] reads
 //! the scenario file.
 
 pub mod auto;
 pub mod compare;
 pub mod design;
+mod grid;
 pub mod lab;
 pub mod ladder;
 pub mod metric;

@@ -481,7 +481,7 @@ impl Scenario {
             return false;
         };
         let switches = |step: &Step| {
-            let mut set = step.set.iter();
+            let mut set = step.settings();
             set.any(|(setting, _)| started.is_switch(&setting.knob))
         };
         let can = !started.switches.is_empty() || self.starts_java();

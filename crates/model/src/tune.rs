@@ -221,6 +221,77 @@ pub enum Half {
     B,
 }
 
+/// A rung that is a grid: which of its cells is best, and what lies around it. Every pair is in `pairs.jsonl` of the run folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Grid {
+    /// One or two axes.
+    pub axes: Vec<GridAxis>,
+    /// Every combination of the points, those of the last axis changing fastest.
+    pub cells: Vec<GridCell>,
+    /// Median of the objective in the state before the rung, over all pairs of the cells that count; absent if none does.
+    pub value_before: Option<f64>,
+    /// Confidence level of the cells' intervals, a fraction.
+    pub confidence: f64,
+    /// The cell that was judged: by the estimates of the cells the best one, as the indices of its points. Absent if no cell could be
+    /// measured.
+    pub best: Option<Vec<usize>>,
+    /// The cells next to the best one, judged against it; none if the best one is not better than the state before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbours: Vec<GridNeighbour>,
+    /// What was found, as a sentence.
+    pub sentence: String,
+}
+
+/// An axis of a grid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GridAxis {
+    /// What changes along it.
+    pub title: String,
+    /// The labels of its points, the cheapest first.
+    pub points: Vec<String>,
+}
+
+/// A cell of a grid: one point of each axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GridCell {
+    /// Indices of its points, one for each axis.
+    pub at: Vec<usize>,
+    /// It is the state before the rung: not measured, and no change by definition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_before: bool,
+    /// Estimated change of the objective against the state before the rung. It chooses which cell is judged and decides nothing.
+    pub change: Option<Delta>,
+    /// Median of the objective.
+    pub value: Option<f64>,
+    /// Pairs that count.
+    pub pairs: u32,
+    /// Pairs that were measured and discarded.
+    pub discarded: u32,
+    /// Why it cannot be the best: it was not measured, or it breaks a guard rail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+}
+
+/// A cell next to the best one, judged against it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GridNeighbour {
+    /// The axis along which it is the next, by its index.
+    pub axis: usize,
+    /// Indices of its points.
+    pub at: Vec<usize>,
+    /// Kept: better than the best cell. Reverted: worse, or it breaks a guard rail. Same: no difference as large as the minimum effect,
+    /// though there may be a smaller one.
+    /// Skipped: not measured.
+    pub outcome: Outcome,
+    /// Change of the objective against the best cell.
+    pub delta: Option<Delta>,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Confidence level of the interval, a fraction; absent if nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
 /// A rung of the ladder and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rung {
@@ -258,6 +329,9 @@ pub struct Rung {
     /// The finding that requested it, where the rules chose the rungs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
+    /// What was tried, where the rung is a grid; the other fields are those of its best cell. Absent from documents of before there were grids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Box<Grid>>,
     /// Confidence level of the intervals, a fraction; absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,

@@ -328,6 +328,8 @@ pub enum Plot {
     Bars(Bars),
     /// Shares of many like things, side by side.
     Map(Map),
+    /// Changes at the cells of a grid.
+    Heat(Heat),
     /// Stages of a path, and the loss at each.
     PathStages(PathStages),
     /// A histogram of sizes.
@@ -403,6 +405,8 @@ pub struct ReferenceMark {
 pub struct Dots {
     /// What the horizontal axis holds: seconds since the start, where it is one of time.
     pub along: Unit,
+    /// Names of the places 0, 1, 2 and so on of the horizontal axis, where it holds no numbers; else none.
+    pub names: Vec<String>,
     /// What the values are.
     pub quantity: String,
     /// Their unit.
@@ -592,6 +596,41 @@ pub struct MapRow {
     pub words: Vec<String>,
 }
 
+/// Changes at the cells of a grid, shaded by their size. The number is in each cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heat {
+    /// The rows.
+    pub rows: HeatAxis,
+    /// The columns; a single one without a title where the grid has one axis.
+    pub columns: HeatAxis,
+    /// For each row a cell for each column.
+    pub cells: Vec<Vec<HeatCell>>,
+}
+
+/// One side of a [`Heat`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeatAxis {
+    /// What changes along it.
+    pub title: String,
+    /// Its points.
+    pub labels: Vec<String>,
+}
+
+/// One cell of a [`Heat`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeatCell {
+    /// The change, or why there is none.
+    pub text: String,
+    /// Quieter lines: the interval, the value.
+    pub notes: Vec<String>,
+    /// Better or worse; plain where the interval contains zero.
+    pub tone: Tone,
+    /// How much so: an index into [`HEAT`], and one more.
+    pub level: usize,
+    /// What is special about it.
+    pub mark: Option<Mark>,
+}
+
 /// The stages in the order of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStages {
@@ -669,6 +708,14 @@ pub struct SizeMark {
 
 /// Where the shades of a map begin; below the first there is none.
 pub(crate) const SHADES: [f64; 5] = [0.005, 0.05, 0.20, 0.40, 0.70];
+
+/// Where the shades of a change begin, either way; below the first there is none.
+pub(crate) const HEAT: [f64; 4] = [0.02, 0.05, 0.15, 0.40];
+
+/// The level of a change, 0 to 4.
+pub(crate) fn heat(change: f64) -> usize {
+    HEAT.iter().filter(|least| change.abs() >= **least).count()
+}
 
 /// A queue that is filled to this share loses next; own guess.
 pub(crate) const NEARLY_FULL: f64 = 0.8;

@@ -186,6 +186,7 @@ fn curve(search: &LimitSearch) -> Option<Block> {
         title,
         plot: Plot::Dots(Dots {
             along: Unit::Rate,
+            names: Vec::new(),
             quantity: "latency by offered rate".to_owned(),
             unit: Unit::Micros,
             from_zero: false,
@@ -704,6 +705,7 @@ fn rate_chart(m: &Measurement) -> Block {
         title,
         plot: Plot::Dots(Dots {
             along: Unit::Seconds,
+            names: Vec::new(),
             quantity: "per second".to_owned(),
             unit: Unit::Rate,
             from_zero: true,
@@ -753,6 +755,7 @@ fn latency_chart(m: &Measurement) -> Block {
         title,
         plot: Plot::Dots(Dots {
             along: Unit::Seconds,
+            names: Vec::new(),
             quantity: "latency".to_owned(),
             unit: Unit::Micros,
             from_zero: false,

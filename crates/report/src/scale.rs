@@ -22,6 +22,8 @@ pub enum Unit {
     Bytes,
     /// How many.
     Count,
+    /// A number whose unit is unknown.
+    Number,
 }
 
 impl Unit {
@@ -34,6 +36,7 @@ impl Unit {
             Self::Seconds => numbers::span(value),
             Self::Bytes => numbers::bytes(value.max(0.0).round() as u64),
             Self::Count => numbers::count(value.max(0.0).round() as u64),
+            Self::Number => numbers::significant(value),
         }
     }
 

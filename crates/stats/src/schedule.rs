@@ -1,4 +1,4 @@
-//! Which half of a pair runs first.
+//! Which half of a pair runs first, and in which order things are measured.
 //!
 //! Random order protects against a period in the foreign load, balance against a trend: in every block of
 //! four pairs two start with A and two with B (permuted blocks; Box, Hunter & Hunter, "Statistics for
@@ -62,6 +62,18 @@ impl Orders {
     }
 }
 
+/// The numbers below `count` in random order (Fisher and Yates, by Durstenfeld, CACM 7 (1964), algorithm 235).
+pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut rng = Pcg64Mcg::seed_from_u64(seed);
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        // A multiply and shift, as above.
+        let other = (u64::from(rng.next_u32()) * (last as u64 + 1)) >> 32;
+        order.swap(last, other as usize);
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -75,6 +87,19 @@ mod tests {
             .map(|b| if *b { 'B' } else { 'A' })
             .collect();
         assert_eq!(written, "AABBBABAABABBABA");
+    }
+
+    #[test]
+    fn every_order_of_three_is_drawn_about_as_often() {
+        let mut counts = std::collections::BTreeMap::new();
+        for seed in 0..600 {
+            *counts.entry(shuffled(3, seed)).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        assert!(
+            counts.values().all(|count| (60..=140).contains(count)),
+            "{counts:?}"
+        );
     }
 
     proptest! {
@@ -114,6 +139,14 @@ mod tests {
                 orders.again(order);
             }
             prop_assert_eq!(b_first, 2 * rounds);
+        }
+
+        #[test]
+        fn a_shuffle_keeps_every_number(seed: u64, count in 0..80_usize) {
+            let mut order = shuffled(count, seed);
+            prop_assert_eq!(&order, &shuffled(count, seed));
+            order.sort_unstable();
+            prop_assert_eq!(order, (0..count).collect::<Vec<_>>());
         }
 
         #[test]

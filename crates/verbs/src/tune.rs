@@ -374,9 +374,13 @@ fn place(
     };
     let mut named = files_of(&scenario.workload);
     for rung in &scenario.rungs {
-        let changes = rung.workload.and(&rung.workload_after);
-        if let Ok(changed) = changes.applied(&scenario.workload) {
-            named.extend(files_of(&changed));
+        let axes = rung.grid.iter().flat_map(|grid| &grid.axes);
+        let points = axes.flat_map(|axis| &axis.points);
+        let after = points.map(|point| &point.workload);
+        for after in after.chain([&rung.workload_after]) {
+            if let Ok(changed) = rung.workload.and(after).applied(&scenario.workload) {
+                named.extend(files_of(&changed));
+            }
         }
     }
     let mut seen = BTreeSet::new();

@@ -313,6 +313,9 @@ pub(super) struct RungTable {
     /// Knob ids and their values. Quote ids, because they contain dots.
     #[serde(default)]
     pub set: Settings,
+    /// A grid in place of `set`: one or two axes. Every combination of their points is measured, and the best one is judged.
+    #[serde(default)]
+    pub axes: Vec<At<AxisTable>>,
     /// Ends of the topology at which they are set. Default: the server. Ignored for service switches.
     pub on: Option<At<Vec<At<End>>>>,
     /// Earlier rungs to retry together with this one if they were not kept on their own.
@@ -339,6 +342,31 @@ pub(super) struct RungTable {
     pub workload_after: Option<At<Changes>>,
     /// Published figure after the same step.
     pub reference: Option<ReferenceTable>,
+}
+
+/// An axis of a grid.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AxisTable {
+    /// What changes along it, such as `connections`.
+    pub title: String,
+    /// Its points, the cheapest first: two or more.
+    pub points: At<Vec<At<PointTable>>>,
+}
+
+/// A point of an axis. Without `set` and `workload` it leaves everything as it is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PointTable {
+    /// Its name on the axis, such as `256 KB`.
+    pub label: At<String>,
+    /// Knob ids and their values.
+    #[serde(default)]
+    pub set: Settings,
+    /// Workload parameters that it changes, in the half with the change alone. The grid is reported then, and nothing of it kept.
+    #[serde(default)]
+    #[schemars(schema_with = "workload::changes")]
+    pub workload: Option<At<Changes>>,
 }
 
 /// A published figure to compare with.

@@ -209,10 +209,20 @@ impl Scenario {
         let own = started.java_command(&BTreeMap::new(), places);
         // What does not start by itself is no fault of a setting.
         let is_broken = own.is_ok_and(|own| own.judged(places.cpus).refusal.is_some());
-        let rungs = self.rungs.iter().enumerate();
-        let rungs = rungs.map(|(index, rung)| (format!("rungs[{index}]"), &rung.id[..], &rung.set));
-        let baseline = ("baseline".to_owned(), "baseline", &self.start.set);
-        for (table, id, set) in [baseline].into_iter().chain(rungs) {
+        let mut tables = vec![("baseline".to_owned(), "baseline", &self.start.set)];
+        for (index, rung) in self.rungs.iter().enumerate() {
+            tables.push((format!("rungs[{index}]"), &rung.id[..], &rung.set));
+            // Points one by one: a cell of two that do not fit together is left out when it does not start.
+            let axes = rung.grid.iter().flat_map(|grid| &grid.axes).enumerate();
+            for (axis, number, point) in axes.flat_map(|(axis, of)| {
+                let points = of.points.iter().enumerate();
+                points.map(move |(number, point)| (axis, number, point))
+            }) {
+                let table = format!("rungs[{index}].axes[{axis}].points[{number}]");
+                tables.push((table, &rung.id[..], &point.set));
+            }
+        }
+        for (table, id, set) in tables {
             let mut ours = set
                 .iter()
                 .filter(|(setting, value)| started.change(&setting.knob, value).is_some());

@@ -3,6 +3,7 @@
 //! A reader notes each problem and continues with a substitute value, so that one pass finds everything; substitutes never leave, because
 //! a file with a problem gives no scenario.
 
+mod grid;
 mod judging;
 mod ladder;
 mod quantity;

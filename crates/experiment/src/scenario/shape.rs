@@ -15,10 +15,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::problem::{Collector, any_of, did_you_mean};
 
-/// Keys that are planned and not there yet; the answer says what to write instead.
-const NOT_YET: [(&str, &str); 1] = [(
+/// Keys that somebody may expect; the answer says what to write instead.
+const INSTEAD: [(&str, &str); 1] = [(
     "grid",
-    "a grid of values is not supported yet; write one [[rungs]] per value",
+    "unknown key; write a grid as one or two [[rungs.axes]], each with a title and points",
 )];
 
 /// Walks `table` beside `schema`; answers whether what is left can be read.
@@ -85,7 +85,7 @@ impl Walk<'_, '_, '_> {
             let name = key.get_ref().as_ref();
             let place = join(path, name);
             let Some(expected) = known.and_then(|known| known.get(name)).or(rest) else {
-                let message = match NOT_YET.iter().find(|(word, _)| *word == name) {
+                let message = match INSTEAD.iter().find(|(word, _)| *word == name) {
                     Some((_, message)) => (*message).to_owned(),
                     None => unknown_key(name, path, known),
                 };

@@ -12,6 +12,7 @@ use rungwise_load::values::XdpPlace;
 
 mod command;
 mod files;
+mod grid;
 mod java;
 mod service;
 
@@ -307,12 +308,9 @@ fn a_wrong_type_or_word_says_what_was_expected() {
 }
 
 #[test]
-fn what_is_planned_is_refused_with_what_to_write_instead() {
+fn what_somebody_may_expect_is_refused_with_what_to_write_instead() {
     let message = problem(&with("id = \"net.gro\"", "id = \"net.gro\"\ngrid = [1, 2]"));
-    assert!(
-        message.contains("write one [[rungs]] per value"),
-        "{message}"
-    );
+    assert!(message.contains("one or two [[rungs.axes]]"), "{message}");
 }
 
 /// The test scenario, whose rungs are chosen by the rules.
@@ -707,7 +705,7 @@ fn a_value_that_its_knob_cannot_have_is_refused_at_its_place() {
 
 #[test]
 fn ids_of_the_report_itself_are_refused() {
-    for id in ["aa", "overall", "start", "a+b"] {
+    for id in ["aa", "overall", "start", "a+b", "a@0"] {
         let message = problem(&with("id = \"net.gro\"", &format!("id = \"{id}\"")));
         assert!(message.contains("is reserved"), "{message}");
     }

@@ -8,16 +8,18 @@ use rungwise_load::{Parameters, WORKLOADS, Workload};
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::document::Document;
+use super::document::{At, Document};
 use super::resolve::{Reader, SAMPLES, sample_places};
 use super::{command, fill};
 use crate::design::Step;
+use crate::stage::Changes;
 
 /// Where the schema of a document has that of its workload, and that of what a rung changes.
 const WORKLOAD: &str = "/$defs/Parameters";
-const CHANGES: [&str; 2] = [
+const CHANGES: [&str; 3] = [
     "/$defs/RungTable/properties/workload",
     "/$defs/RungTable/properties/workload_after",
+    "/$defs/PointTable/properties/workload",
 ];
 
 /// What a rung may change, of all kinds.
@@ -120,31 +122,46 @@ impl Reader<'_, '_> {
     /// Notes which rungs cannot be driven with what they change about the workload.
     pub(super) fn changed(&mut self, document: &Document, rungs: &[Step]) {
         for (index, (rung, step)) in document.rungs.iter().zip(rungs).enumerate() {
+            let rung = rung.get();
             let after = step.workload.and(&step.workload_after);
-            let own = (&rung.get().workload, "workload", &step.workload);
-            for (written, key, all) in [own, (&rung.get().workload_after, "workload_after", &after)]
-            {
-                let Some(changes) = written else {
-                    continue;
-                };
-                let path = format!("rungs[{index}].{key}");
-                if self.problems.mentions(&path) {
-                    continue;
-                }
-                let keys = || changes.get().keys();
-                let first = keys().next();
-                let first = first.and_then(|key| self.spans.get(&format!("{path}.{key}")).cloned());
-                let whole = first.unwrap_or_else(|| changes.span());
-                match all.applied(document.workload.get()) {
-                    Ok(changed) => {
-                        self.contradictions(&changed, &path, &whole);
-                        if let Parameters::Command(command) = &changed {
-                            command::changed(command, keys(), &path, self);
-                        }
-                    }
-                    Err(why) => self.problems.add(whole, path, why),
+            let own = [
+                ("workload", &rung.workload, &step.workload),
+                ("workload_after", &rung.workload_after, &after),
+            ];
+            for (key, written, all) in own {
+                if let Some(written) = written {
+                    self.applied(document, written, all, format!("rungs[{index}].{key}"));
                 }
             }
+            for (axis, table) in rung.axes.iter().enumerate() {
+                for (number, point) in table.get().points.get().iter().enumerate() {
+                    if let Some(written) = &point.get().workload {
+                        let path = format!("rungs[{index}].axes[{axis}].points[{number}].workload");
+                        let all = step.workload.and(written.get());
+                        self.applied(document, written, &all, path);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes it where the workload cannot be driven with `all` changes, of which `written` are in the file at this path.
+    fn applied(&mut self, document: &Document, written: &At<Changes>, all: &Changes, path: String) {
+        if self.problems.mentions(&path) {
+            return;
+        }
+        let keys = || written.get().keys();
+        let first = keys().next();
+        let first = first.and_then(|key| self.spans.get(&format!("{path}.{key}")).cloned());
+        let whole = first.unwrap_or_else(|| written.span());
+        match all.applied(document.workload.get()) {
+            Ok(changed) => {
+                self.contradictions(&changed, &path, &whole);
+                if let Parameters::Command(command) = &changed {
+                    command::changed(command, keys(), &path, self);
+                }
+            }
+            Err(why) => self.problems.add(whole, path, why),
         }
     }
 

@@ -6,6 +6,7 @@
 )]
 
 mod auto;
+mod grid;
 mod recorded;
 mod simulated;
 
@@ -25,19 +26,20 @@ impl Observer for Silent {
     fn rung(&mut self, _: &Rung) {}
 }
 
-fn setting(knob: &str) -> Setting {
+pub(crate) fn setting(knob: &str) -> Setting {
     Setting {
         knob: knob.to_owned(),
         side: Side::Server,
     }
 }
 
-fn step(id: &str) -> Step {
+pub(crate) fn step(id: &str) -> Step {
     Step {
         id: id.to_owned(),
         title: format!("turn {id} on"),
         part: Part::Step,
         set: vec![(setting(id), "on".to_owned())],
+        grid: None,
         bundle_with: Vec::new(),
         workload: Changes::NONE,
         workload_after: Changes::NONE,
@@ -78,13 +80,13 @@ pub(crate) fn design(steps: Vec<Step>) -> Design {
     }
 }
 
-fn run(design: &Design, stage: &mut Simulated) -> Climbed {
+pub(crate) fn run(design: &Design, stage: &mut Simulated) -> Climbed {
     let mut climbed = Climbed::default();
     climb(design, stage, &mut Forget, &mut Silent, &mut climbed).unwrap();
     climbed
 }
 
-fn outcome(climbed: &Climbed, id: &str) -> Outcome {
+pub(crate) fn outcome(climbed: &Climbed, id: &str) -> Outcome {
     climbed
         .rungs
         .iter()

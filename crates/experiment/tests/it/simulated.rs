@@ -27,6 +27,7 @@ pub(crate) struct Simulated {
     disturb_every: usize,
     interrupt_after: usize,
     by_call: bool,
+    noise: Option<f64>,
     runs: usize,
     clock: f64,
 }
@@ -102,6 +103,12 @@ impl Simulated {
         self
     }
 
+    /// Hardly any noise between runs.
+    pub(crate) fn steady(mut self) -> Self {
+        self.noise = Some(0.0005);
+        self
+    }
+
     fn uniform(&mut self) -> f64 {
         // xorshift64*
         self.state ^= self.state >> 12;
@@ -119,12 +126,10 @@ impl Stage for Simulated {
     fn try_out(&mut self, variant: &Variant) -> Result<(), StageError> {
         let knobs: Vec<&str> = variant.settings.keys().map(|s| s.knob.as_str()).collect();
         self.tried.push(knobs.join(","));
-        for setting in variant.settings.keys() {
-            if let Some(why) = self.unavailable.get(&setting.knob) {
-                return Err(StageError::Unavailable(why.clone()));
-            }
+        match self.unavailable.iter().find(|(knob, _)| on(variant, knob)) {
+            Some((_, why)) => Err(StageError::Unavailable(why.clone())),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError> {
@@ -133,7 +138,8 @@ impl Stage for Simulated {
             return Err(StageError::Interrupted);
         }
         if self.by_call {
-            let names: String = variant.settings.keys().map(|s| s.knob.as_str()).collect();
+            let settings = variant.settings.iter();
+            let names: String = settings.map(|(s, value)| s.knob.clone() + value).collect();
             self.state = names.bytes().fold(seed | 1, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
             }) | 1;
@@ -141,7 +147,7 @@ impl Stage for Simulated {
         } else {
             self.clock += 0.5;
         }
-        let on = |knob: &str| variant.settings.keys().any(|s| s.knob == knob);
+        let on = |knob: &str| on(variant, knob);
         for (knob, spared, times) in &mut self.deadly {
             if !on(knob) {
                 continue;
@@ -176,7 +182,8 @@ impl Stage for Simulated {
         };
         let (loss, wrong) = (share(&self.losses), share(&self.wrongs));
         let drift = (self.clock / 20.0).sin() * 0.05;
-        rate *= (drift + 0.017 * self.normal()).exp();
+        let noise = self.noise.unwrap_or(0.017);
+        rate *= (drift + noise * self.normal()).exp();
         cost *= (0.015 * self.normal()).exp();
         let disturbed = self.disturb_every > 0 && self.runs.is_multiple_of(self.disturb_every);
         let mut latency = Histogram::new();
@@ -238,4 +245,14 @@ impl Stage for Simulated {
     fn elapsed_s(&self) -> f64 {
         self.clock
     }
+}
+
+/// A knob is set (`reuseport`), or to a value (`connections=4`), or a parameter of the workload is changed (`workload.burst`).
+fn on(variant: &Variant, what: &str) -> bool {
+    let changed = what.strip_prefix("workload.");
+    variant.workload.keys().any(|key| Some(key) == changed)
+        || variant
+            .settings
+            .iter()
+            .any(|(s, value)| s.knob == what || format!("{}={value}", s.knob) == what)
 }

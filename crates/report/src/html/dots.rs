@@ -50,7 +50,7 @@ pub(super) fn draw(plot: &Dots, chart: &Chart) -> Markup {
                     line x1="0" x2="100%" y1=(at) y2=(at) class="grid" {}
                     text x="-8" y=(at) dy="0.32em" text-anchor="end" { (tick.label) }
                 }
-                (time.ticks(HEIGHT))
+                @if plot.names.is_empty() { (time.ticks(HEIGHT)) } @else { (time.names(&plot.names, HEIGHT)) }
                 (Time::inner(0.0, HEIGHT, DOWN, &drawn))
             }
         }

@@ -9,6 +9,7 @@ mod cards;
 mod columns;
 mod dots;
 mod flame;
+mod heat;
 mod intervals;
 mod layers;
 mod map;
@@ -224,6 +225,7 @@ fn render_chart(chart: &Chart) -> Markup {
                 Plot::Dots(plot) => (dots::draw(plot, chart)),
                 Plot::Bars(plot) => (bars::draw(plot, &chart.title)),
                 Plot::Map(plot) => (map::draw(plot, &chart.title)),
+                Plot::Heat(plot) => (heat::draw(plot, &chart.title)),
                 Plot::PathStages(plot) => (steps::draw(plot, &chart.title)),
                 Plot::Columns(plot) => (columns::draw(plot, chart)),
                 Plot::Layers(plot) => (layers::draw(plot, chart)),

@@ -79,9 +79,23 @@ impl<'a> Time<'a> {
 
     /// Ticks and their labels, below the picture.
     pub(super) fn ticks(&self, height: f64) -> Markup {
+        Self::labelled(self.x.ticks(0.08, 0.22), height)
+    }
+
+    /// The same where places have names.
+    pub(super) fn names(&self, names: &[String], height: f64) -> Markup {
+        let ticks = names.iter().enumerate().map(|(place, name)| Tick {
+            at: self.x.position(place as f64),
+            label: name.clone(),
+            always: false,
+        });
+        Self::labelled(thin_out(ticks.collect(), 0.08, 0.22), height)
+    }
+
+    fn labelled(ticks: Vec<Tick>, height: f64) -> Markup {
         html! {
             g.ticks {
-                @for tick in self.x.ticks(0.08, 0.22) {
+                @for tick in ticks {
                     @let at = percent(tick.at);
                     line x1=(at) x2=(at) y1=(height) y2=(height + 4.0) class="tick" {}
                     text x=(at) y=(height + 18.0) text-anchor=(anchor(tick.at)) class=[(!tick.always).then_some("w")] { (tick.label) }

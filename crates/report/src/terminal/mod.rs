@@ -6,6 +6,7 @@
 mod cards;
 mod columns;
 mod flame;
+mod heat;
 mod layers;
 mod live;
 mod map;

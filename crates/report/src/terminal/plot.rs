@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::text::{Paint, clean, pad, shorten, width_of};
-use super::{columns, flame, layers, map, steps};
+use super::{columns, flame, heat, layers, map, steps};
 use crate::block::{BarGroup, Bars, Dots, Intervals, Plot, Series, Tone};
 use crate::numbers;
 use crate::scale::{Axis, ChangeScale, Unit};
@@ -19,6 +19,7 @@ pub(crate) fn draw(plot: &Plot, width: usize, paint: Paint) -> Vec<String> {
         Plot::Dots(plot) => dots(plot, width, paint),
         Plot::Bars(plot) => bars(plot, width, paint),
         Plot::Map(plot) => map::draw(plot, width, paint),
+        Plot::Heat(plot) => heat::draw(plot, width, paint),
         Plot::PathStages(plot) => steps::draw(plot, width, paint),
         Plot::Columns(plot) => columns::draw(plot, width, paint),
         Plot::Layers(plot) => layers::draw(plot, width, paint),
@@ -191,7 +192,9 @@ fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
         ));
     }
     let log = if y.is_log() { ", logarithmic" } else { "" };
-    let axis = if plot.along == Unit::Seconds {
+    let axis = if let [first, .., last] = &plot.names[..] {
+        ends(&clean(first), &clean(last), across)
+    } else if plot.along == Unit::Seconds {
         time_line(plot.from_s, plot.until_s, across)
     } else {
         let [from, until] = [plot.from_s, plot.until_s].map(|at| plot.along.show(at));

@@ -6,6 +6,7 @@
 
 mod asked;
 mod cost;
+mod grid;
 mod ladder;
 mod service;
 mod timeline;
@@ -27,6 +28,7 @@ pub fn blocks(report: &TuneReport) -> Vec<Block> {
         blocks.push(ladder::table(report));
         blocks.extend(asked::table(report));
     }
+    blocks.extend(grid::blocks(report));
     let over_time = timeline::charts(report);
     if !over_time.is_empty() {
         blocks.push(Block::section("time", "Over time"));

@@ -252,6 +252,7 @@ impl Frame<'_> {
             title: wanted.title,
             plot: Plot::Dots(Dots {
                 along: Unit::Seconds,
+                names: Vec::new(),
                 quantity: wanted.quantity,
                 unit: wanted.unit,
                 from_zero: wanted.from_zero,

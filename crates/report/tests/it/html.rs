@@ -10,7 +10,7 @@ fn page(report: &TuneReport) -> String {
 }
 
 /// Every start tag has its end tag, in order.
-fn assert_well_formed(page: &str) {
+pub(crate) fn assert_well_formed(page: &str) {
     const VOID: [&str; 3] = ["meta", "!DOCTYPE", "br"];
     let mut open: Vec<&str> = Vec::new();
     let mut rest = page;

@@ -3,6 +3,7 @@
 mod fixtures;
 mod gc_pictures;
 mod golden;
+mod grid;
 mod html;
 mod live;
 mod threads;

@@ -42,6 +42,46 @@ fn small_with(command: &str, switches: &str) -> String {
 }
 
 #[test]
+fn a_grid_is_measured_cell_by_cell_and_shown_as_a_map() {
+    let bench = Bench::new();
+    let (head, _) = SMALL.split_once("[[rungs]]").unwrap();
+    let grid = r#"
+[[rungs]]
+id = "both"
+[[rungs.axes]]
+title = "sockets"
+points = [{ label = "one" }, { label = "each", set = { "sock.reuseport" = "on" } }]
+[[rungs.axes]]
+title = "GRO"
+points = [{ label = "on", set = { "net.gro" = "on" } }, { label = "off", set = { "net.gro" = "off" } }]
+"#;
+    let scenario = bench.write("grid.toml", &format!("{head}{grid}"));
+    let plan = bench.run(&["tune", scenario.to_str().unwrap(), "--dry-run"]);
+    for words in ["4 cells of grids", "grid of 4 cells: 32 runs", "axis GRO"] {
+        assert!(plan.stdout.contains(words), "{words}\n{}", plan.stdout);
+    }
+    let before = Machine::now();
+    let (_, report) = climbed(&bench, &scenario);
+    before.assert_unchanged();
+    let grid = &row(&report, "both")["grid"];
+    let cells = grid["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    assert_eq!(cells[0]["is_before"], true);
+    for cell in &cells[1..] {
+        // On a busy machine a cell may have no pair that counts, and then it has the reason.
+        let measured = cell["pairs"].as_u64() == Some(4) && !cell["change"].is_null();
+        assert!(measured || cell["why_not"].is_string(), "{cell:#}");
+    }
+    let folder = bench.run_folder();
+    let pairs = std::fs::read_to_string(folder.join("pairs.jsonl")).unwrap();
+    for id in ["both@0,1", "both@1,0", "both@1,1"] {
+        assert!(pairs.contains(&format!("\"{id}\"")), "{id}");
+    }
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("<figure id=\"grid-1\">"));
+}
+
+#[test]
 fn the_built_in_ladder_is_climbed_rung_by_rung() {
     let bench = Bench::new();
     let before = Machine::now();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rungwise_experiment::design::{Auto, Design, Part};
+use rungwise_experiment::design::{Auto, Design, Part, Point, Step};
 use rungwise_experiment::lab::Blueprint;
 
 use super::build::Building;
@@ -57,11 +57,24 @@ fn render(
         0 => String::new(),
         requests => format!(" and {requests} requests"),
     };
+    let cells = |step: &Step| step.grid.as_ref().map_or(0, |grid| grid.cells().len());
+    // Two runs a pair; a cell that is the state before its rung is not measured.
+    let runs_of = |cells: usize| 2 * Design::PAIRS_OF_A_CELL as usize * cells;
     writeln!(
         text,
         "pairs    decisions after {looks}; {each:.2} s{requests} a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, service restarts and waiting for a quiet machine come on top",
         2.0 * each * f64::from(most) * compared as f64
     )?;
+    let all_cells: usize = design.steps.iter().map(cells).sum();
+    if all_cells > 0 {
+        let runs = runs_of(all_cells);
+        writeln!(
+            text,
+            "cells    {all_cells} cells of grids, {} pairs each, which decide nothing: {runs} runs, {:.0} s of load more",
+            Design::PAIRS_OF_A_CELL,
+            each * runs as f64
+        )?;
+    }
     if !design.baseline.is_empty() {
         writeln!(text, "start")?;
         for (setting, value) in &design.baseline {
@@ -112,6 +125,21 @@ fn render(
                 setting.knob, setting.side
             )?;
         }
+        if let Some(grid) = &step.grid {
+            let runs = runs_of(cells(step));
+            writeln!(
+                text,
+                "         grid of {} cells: {runs} runs, {:.0} s; the best cell is judged against the state before, then its neighbours against it",
+                cells(step),
+                each * runs as f64
+            )?;
+            for axis in &grid.axes {
+                writeln!(text, "         axis {}", axis.title)?;
+                for point in &axis.points {
+                    writeln!(text, "           {}: {}", point.label, changes_of(point))?;
+                }
+            }
+        }
         let requests: Vec<&str> = step.workload_after.keys().collect();
         if !requests.is_empty() {
             writeln!(
@@ -133,4 +161,22 @@ fn render(
         }
     }
     Ok(())
+}
+
+/// What a point of a grid changes.
+fn changes_of(point: &Point) -> String {
+    let set = point
+        .set
+        .iter()
+        .map(|(setting, value)| format!("{} = {value} ({})", setting.knob, setting.side));
+    let requests = point
+        .workload
+        .keys()
+        .map(|key| format!("requests with another {key}"));
+    let changes: Vec<String> = set.chain(requests).collect();
+    if changes.is_empty() {
+        "nothing".to_owned()
+    } else {
+        changes.join(", ")
+    }
 }

@@ -233,6 +233,14 @@ fn judging(design: &Design) -> Vec<String> {
     lines.extend(judging.controls.iter().map(|Control { name, from, to }| {
         format!("a pair is discarded if {name} is outside {from} to {to} in either half")
     }));
+    if design.steps.iter().any(|step| step.grid.is_some()) {
+        lines.push(format!(
+            "cells of a grid: {} pairs each with the state before the rung, in random order, intervals of {:.3} %; they choose the cell that is judged, \
+             in new pairs, and decide nothing; its neighbours are judged against it",
+            Design::PAIRS_OF_A_CELL,
+            100.0 * (1.0 - judging.alpha)
+        ));
+    }
     lines.extend(found);
     lines
 }

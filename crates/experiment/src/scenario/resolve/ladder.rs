@@ -10,7 +10,7 @@ use super::super::document::{
 use super::super::problem::{any_of, did_you_mean};
 use super::super::{Start, Switches};
 use super::Reader;
-use crate::design::{Auto, Part, Step};
+use crate::design::{Auto, Grid, Part, Step};
 use crate::stage::{Changes, Setting, Side};
 
 /// Ids of comparisons and rows that do not come from the file.
@@ -91,8 +91,8 @@ impl Reader<'_, '_> {
                     "an id must be a single word",
                 );
             }
-            // Pairs are recorded under the id, and bundles are named by theirs joined with '+'.
-            if OWN_IDS.contains(&id.as_str()) || id.contains('+') {
+            // Pairs are recorded under the id, bundles are named by theirs joined with '+', and cells of a grid behind '@'.
+            if OWN_IDS.contains(&id.as_str()) || id.contains(['+', '@']) {
                 let message = format!("'{id}' is reserved; choose another");
                 self.problems
                     .add(rung.id.span(), format!("{key}.id"), message);
@@ -102,17 +102,23 @@ impl Reader<'_, '_> {
                 self.problems
                     .add(rung.id.span(), format!("{key}.id"), message);
             }
-            let part = self.part(at, &key);
+            let mut part = self.part(at, &key);
             self.bundle(rung, &part, &steps, rungs, &key);
             if service.command.is_none() {
-                self.no_switches(rung, &key);
+                self.no_switches(&rung.set, &format!("{key}.set"));
             }
             let sides = self.sides(rung.on.as_ref(), &format!("{key}.on"));
+            let grid = self.grid(rung, &sides, switches, service, &key);
+            // Requests are no setting that could be kept.
+            if part == Part::Step && grid.as_ref().is_some_and(Grid::changes_workload) {
+                part = Part::Branch;
+            }
             steps.push(Step {
                 id: id.clone(),
                 title: rung.title.clone().unwrap_or_else(|| id.clone()),
                 part,
                 set: self.settings(&rung.set, &sides, switches, &format!("{key}.set")),
+                grid,
                 bundle_with: rung
                     .bundle_with
                     .iter()
@@ -150,6 +156,7 @@ impl Reader<'_, '_> {
         if let Some(note) = &rung.observe {
             let more = [
                 (!rung.set.is_empty(), "set"),
+                (!rung.axes.is_empty(), "axes"),
                 (!rung.bundle_with.is_empty(), "bundle_with"),
                 (rung.workload.is_some(), "workload"),
                 (rung.workload_after.is_some(), "workload_after"),
@@ -174,8 +181,12 @@ impl Reader<'_, '_> {
             self.problems
                 .add(after.span(), format!("{key}.workload_after"), message);
         }
-        let sets_nothing = rung.set.is_empty() && rung.workload_after.is_none();
-        if sets_nothing && !self.problems.mentions(&format!("{key}.set")) {
+        let sets_nothing =
+            rung.set.is_empty() && rung.axes.is_empty() && rung.workload_after.is_none();
+        let is_refused = ["set", "axes"]
+            .iter()
+            .any(|part| self.problems.mentions(&format!("{key}.{part}")));
+        if sets_nothing && !is_refused {
             let message = "the rung changes nothing; give the change in 'set', or the reason to skip it in 'observe'";
             self.problems.add(at.span(), key, message);
         }
@@ -197,6 +208,9 @@ impl Reader<'_, '_> {
         for member in &rung.bundle_with {
             let id = member.get();
             let message = match earlier.iter().find(|step| step.id == *id) {
+                Some(step) if step.grid.is_some() => {
+                    format!("'{id}' is a grid, which is not tried again; name a rung with 'set'")
+                }
                 Some(step) if step.part == Part::Step && *part == Part::Step => continue,
                 Some(_) if *part != Part::Step => {
                     "only a rung that can be kept may have a bundle".to_owned()
@@ -219,8 +233,8 @@ impl Reader<'_, '_> {
     }
 
     /// Service switches of a service that cannot be restarted; recognised by their prefix, as no declaration exists.
-    pub(super) fn no_switches(&mut self, rung: &RungTable, key: &str) {
-        for (id, _) in rung.set.iter().filter(|(id, _)| {
+    pub(super) fn no_switches(&mut self, set: &Settings, key: &str) {
+        for (id, _) in set.iter().filter(|(id, _)| {
             let knob = rungwise_knobs::find(id.get());
             id.get().starts_with("sock.") || knob.is_ok_and(Knob::is_of_java)
         }) {
@@ -228,7 +242,7 @@ impl Reader<'_, '_> {
                 "'{}' is a service switch, and a running service cannot be restarted with other arguments; set 'command'",
                 id.get()
             );
-            self.problems.add(id.span(), format!("{key}.set"), message);
+            self.problems.add(id.span(), key, message);
         }
     }
 

@@ -105,6 +105,29 @@ fn what_the_jdk_refuses_is_found_before_anything_starts() {
 }
 
 #[test]
+fn points_of_a_grid_are_judged_like_rungs() {
+    let (_kept, java) = jdk("17.0.15");
+    let command = format!("command = [\"{java}\", \"-jar\", \"a.jar\"]");
+    let points = ["g1", "cms"].map(|value| {
+        format!("{{ label = \"{value}\", set = {{ \"jvm.gc_choice\" = \"{value}\" }} }}")
+    });
+    let axes = format!(
+        "axes = [{{ title = \"collector\", points = [{}] }}]",
+        points.join(", ")
+    );
+    let text = with("command = [\"./server\"]", &command);
+    let text = text.replace("set = { \"net.gro\" = \"off\" }", &axes);
+    let scenario = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(scenario.design(String::new(), None).restarts);
+    let error = scenario.judge_java(&places()).unwrap_err().to_string();
+    let place = "rungs[0].axes[0].points[1].set.\"jvm.gc_choice\": ";
+    assert!(
+        error.contains(place) && error.contains("JDK 17 ") && !error.contains("points[0]"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_has_no_effect_is_said() {
     let (_kept, java) = jdk("17.0.15");
     let notes = |options: &str, set: &str| {

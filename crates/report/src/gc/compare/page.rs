@@ -146,6 +146,7 @@ fn scatters(before: &[ComparedLog], after: &[ComparedLog]) -> Vec<Block> {
             title,
             plot: Plot::Dots(Dots {
                 along: Unit::Seconds,
+                names: Vec::new(),
                 quantity: "pause".to_owned(),
                 unit: Unit::Micros,
                 from_zero: false,

@@ -77,6 +77,7 @@ impl Time {
     fn dots(self, quantity: &str, unit: Unit, series: Vec<Series>) -> Plot {
         Plot::Dots(Dots {
             along: Unit::Seconds,
+            names: Vec::new(),
             quantity: quantity.to_owned(),
             unit,
             from_zero: unit == Unit::Bytes,

@@ -105,6 +105,7 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
         title,
         plot: Plot::Dots(Dots {
             along: Unit::Seconds,
+            names: Vec::new(),
             quantity: "pause".to_owned(),
             unit: Unit::Micros,
             from_zero: false,
