@@ -24,8 +24,8 @@ fn four_connections_of_dubbo_answer_sooner_than_one() {
     let mut text = std::fs::read_to_string(format!("{LAB}/scenario.toml")).unwrap();
     for (whole, short) in [
         ("looks = [5, 8, 12]", "looks = [4]"),
-        ("measure = \"4s\"", "measure = \"1500ms\""),
-        ("warmup_s=4", "warmup_s=2"),
+        ("measure = \"4s\"", "measure = \"1s\""),
+        ("warmup_s=4", "warmup_s=1"),
         ("quiet = \"12%\"", "quiet = \"100%\""),
         ("discard_above = \"10%\"", "discard_above = \"100%\""),
         ("\"0.135..0.165\"", "\"0.1..1.5\""),
@@ -35,7 +35,7 @@ fn four_connections_of_dubbo_answer_sooner_than_one() {
     }
     let first = text.find("[[rungs]]").unwrap();
     text.truncate(first);
-    text += "[[rungs]]\nid = \"connections.4\"\ntitle = \"four connections\"\nkind = \"branch\"\nset = { \"rpc.connections\" = \"4\" }\n";
+    text += "[[rungs]]\nid = \"connections.4\"\ntitle = \"four connections\"\nbranch = true\nset = { \"rpc.connections\" = \"4\" }\n";
     let scenario = bench.write("burst.toml", &text);
     for name in ["pom.xml", "src"] {
         std::os::unix::fs::symlink(format!("{LAB}/{name}"), bench.path(name)).unwrap();
