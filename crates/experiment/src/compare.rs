@@ -127,9 +127,18 @@ pub fn compare(
                 measured => measured?,
             };
             quiet = disturbance(&pair.pair) <= judging.discard_above;
-            if !judging.guards_errors() {
-                doubt_errors(&mut pair.pair.a);
-                doubt_errors(&mut pair.pair.b);
+            for run in [&mut pair.pair.a, &mut pair.pair.b] {
+                if !judging.guards_errors() {
+                    doubt_errors(run);
+                }
+                doubt(
+                    run,
+                    judging
+                        .controls
+                        .iter()
+                        .filter_map(|control| outside(run, control))
+                        .collect(),
+                );
             }
             pair.pair.discarded = unfit(&pair.pair, judging);
             record.keep(comparison.id, index, &pair)?;
@@ -272,11 +281,14 @@ impl Measured {
         } else {
             "and too few pairs were left to judge even the CPU cost"
         };
-        let reason = format!(
+        let mut reason = format!(
             "{} of {} pairs had too much foreign load or were not certified, {why}",
             self.discarded(),
             self.pairs.len()
         );
+        if let Some(moved) = moved_by_the_change(&self.pairs, judging) {
+            reason = format!("{reason}; {moved}");
+        }
         let judgement = decide::Conclusion {
             call: Call::Inconclusive,
             primary: None,
@@ -439,11 +451,7 @@ impl Compared {
 
 /// The message if a metric is above its limit, and not because of the variant without the change alone.
 fn rose(name: &str, before: f64, after: f64, at_most: f64) -> Option<String> {
-    let unit = match name {
-        latency if metric::is_latency(latency) => " us",
-        bytes if metric::is_bytes(bytes) => " bytes",
-        _ => "",
-    };
+    let unit = metric::unit(name);
     (after > at_most && after > before).then(|| {
         format!(
             "guard rail violated: {name} rose from {before:.0}{unit} to {after:.0}{unit} (limit {at_most:.0}{unit})"
@@ -520,8 +528,16 @@ fn doubt_errors(run: &mut Run) {
          file, or allow a share of them with a guard such as 'errors <= 5%'",
         run.wrong * 100.0
     );
+    doubt(run, vec![why]);
+}
+
+/// A run is not certified for these reasons, if there are any.
+fn doubt(run: &mut Run, why: Vec<String>) {
+    if why.is_empty() {
+        return;
+    }
     let mut reasons = run.certified.clone().err().unwrap_or_default();
-    reasons.push(why);
+    reasons.extend(why);
     run.certified = Err(reasons);
 }
 
@@ -568,13 +584,6 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
                 None => format!("half {half}: no {name} above zero to compare"),
             });
         }
-        if let Some(why) = judging
-            .controls
-            .iter()
-            .find_map(|control| outside(run, control))
-        {
-            return Some(format!("half {half}: {why}"));
-        }
         let unknown = |guard: &&Guard| match guard {
             Guard::P99 { .. } => run.p99_us.is_none(),
             Guard::Other { name, .. } => metric::value(run, name).is_none(),
@@ -593,14 +602,35 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
     None
 }
 
-/// Why the machine was disturbed by this control.
+/// Why a run does not count by this control.
 fn outside(run: &Run, control: &Control) -> Option<String> {
     let Control { name, from, to } = control;
     let Some(value) = metric::value(run, name) else {
         return Some(format!("no {name}, which is a control"));
     };
+    let unit = metric::unit(name);
     (!(*from..=*to).contains(&value)).then(|| {
-        format!("{name} is {value:.4}, and an undisturbed machine has {from} to {to} (experiment.controls)")
+        let shown = (value * 1e4).round() / 1e4;
+        format!("{name} is {shown}{unit}, outside its range as a control, {from} to {to}{unit}")
+    })
+}
+
+/// Of pairs in which a control is out of its range, those that show the change itself to move it: always the half with the change,
+/// never the other.
+fn moved_by_the_change(pairs: &[Pair], judging: &Judging) -> Option<String> {
+    const ENOUGH: usize = 3;
+    judging.controls.iter().find_map(|control| {
+        let out = |of: fn(&Pair) -> &Run| {
+            let runs = pairs.iter().map(of);
+            runs.filter(|run| outside(run, control).is_some()).count()
+        };
+        let (without, with) = (out(|pair| &pair.a), out(|pair| &pair.b));
+        (without == 0 && with >= ENOUGH).then(|| {
+            format!(
+                "{} left its range with the change {with} times and never without it: the change itself moves it, so here it is no control",
+                control.name
+            )
+        })
     })
 }
 

@@ -1,6 +1,7 @@
 //! The design of an experiment: what will be compared and how it will be judged, fixed before the first run.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rungwise_load::Parameters;
 use rungwise_model::metric::BYTES_PER_REQUEST;
@@ -9,6 +10,7 @@ use rungwise_stats::decide::Rules;
 use rungwise_stats::interval::FEWEST;
 use serde::{Deserialize, Serialize};
 
+use crate::metric;
 pub use crate::metric::Objective;
 use crate::stage::{Changes, Setting};
 
@@ -49,6 +51,17 @@ pub struct Control {
     pub from: f64,
     /// Largest value allowed.
     pub to: f64,
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, from, to } = self;
+        let unit = metric::unit(name);
+        write!(
+            f,
+            "a pair is discarded if {name} is outside {from} to {to}{unit} in either half"
+        )
+    }
 }
 
 /// How pairs are gated and judged.

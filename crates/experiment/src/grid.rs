@@ -65,7 +65,10 @@ impl Climb<'_> {
         };
         let after = tried.variant(&best);
         self.to_come = step.comparisons() + after_it;
-        let mut rung = self.judge(&chosen, &step.id, &chosen.title, &tried.before, &after)?;
+        // Under an id of its own: a resumed run that chooses another cell may not take these pairs for its own.
+        let proof = format!("{}@{}", step.id, written(&best)) + "-before";
+        let mut rung = self.judge(&chosen, &proof, &chosen.title, &tried.before, &after)?;
+        rung.id.clone_from(&step.id);
         let is_better = rung.outcome == Outcome::Kept;
         let neighbours = if is_better {
             self.neighbours(&tried, &best, &after, rung.delta, after_it)?
@@ -188,7 +191,10 @@ impl Climb<'_> {
     ) -> Result<Vec<GridNeighbour>, Error> {
         let step = tried.step;
         let around = tried.grid.neighbours(best);
-        let is_judged = |at: &[usize]| tried.cell(at).is_some_and(|cell| cell.change.is_some());
+        let is_judged = |at: &[usize]| {
+            let cell = tried.cell(at);
+            cell.is_some_and(|cell| cell.change.is_some() && cell.why_not.is_none())
+        };
         self.to_come = around.iter().filter(|(_, at)| is_judged(at)).count() + after_it;
         let mut neighbours = Vec::new();
         for (axis, at) in around {
@@ -221,8 +227,14 @@ impl Climb<'_> {
                 neighbour.outcome = outcome(compared.call);
                 neighbour.delta = compared.delta;
                 neighbour.confidence = Some(1.0 - compared.alpha_per_look);
-                neighbour.reason = compared.reason;
-                tried.forgive(&mut neighbour);
+                // A guard rail has a veto of what would be kept alone; here a cell may not be recommended either.
+                if let Some(broken) = compared.broken_guard(&tried.judging.guards) {
+                    neighbour.outcome = Outcome::Reverted;
+                    neighbour.reason = broken;
+                } else {
+                    neighbour.reason = compared.reason;
+                    tried.forgive(&mut neighbour);
+                }
             } else if let Some(cell) = tried.cell(&neighbour.at) {
                 if cell.is_before {
                     neighbour.outcome = Outcome::Reverted;
@@ -230,6 +242,9 @@ impl Climb<'_> {
                     "the state before the rung, in the pairs by which the best cell was judged"
                         .clone_into(&mut neighbour.reason);
                 } else {
+                    if cell.change.is_some() {
+                        neighbour.outcome = Outcome::Reverted;
+                    }
                     neighbour.reason = cell.why_not.clone().unwrap_or_default();
                 }
             }
@@ -282,10 +297,14 @@ impl Tried<'_> {
 
     /// The row of a grid of which no cell can be judged.
     fn without_best(&self) -> Rung {
-        let cells = self.cells.len();
+        let tried = self.cells.iter().filter(|cell| !cell.is_before);
+        let cells = tried.count();
         let why = self.cells.iter().find_map(|cell| cell.why_not.as_deref());
+        // Those with an interval are ruled out by a guard rail.
+        let is_ruled_out = self.cells.iter().any(|cell| cell.change.is_some());
         let reason = format!(
-            "none of {cells} cells can be judged, the first: {}",
+            "none of {cells} cells can be {}, the first: {}",
+            if is_ruled_out { "kept" } else { "judged" },
             why.unwrap_or("reason not recorded")
         );
         let is_measured = self
@@ -294,6 +313,7 @@ impl Tried<'_> {
             .any(|cell| cell.pairs + cell.discarded > 0);
         let outcome = match self.step.part {
             Part::Branch => Outcome::Observed,
+            _ if is_ruled_out => Outcome::Reverted,
             _ if is_measured => Outcome::Inconclusive,
             _ => Outcome::Skipped,
         };
@@ -369,7 +389,13 @@ impl Tried<'_> {
                 self.judging.min_effect * 100.0
             ),
             Outcome::Reverted if is_worse => format!("{name} is worse ({seen})"),
+            Outcome::Reverted if self.cell(at).is_some_and(|cell| cell.is_before) => {
+                format!("{name} is the state before the rung")
+            }
             Outcome::Reverted => format!("{name} cannot be kept ({})", neighbour.reason),
+            Outcome::Kept if self.step.part == Part::Branch => {
+                format!("{name} is better still ({seen})")
+            }
             Outcome::Kept => {
                 format!("{name} is better still ({seen}) but not kept: try it in another rung")
             }

@@ -140,6 +140,15 @@ pub fn better(metric: &str) -> Option<Direction> {
     }
 }
 
+/// The unit of its values with a blank before it; empty for a plain number.
+pub fn unit(metric: &str) -> &'static str {
+    match metric {
+        latency if is_latency(latency) => " us",
+        bytes if is_bytes(bytes) => " bytes",
+        _ => "",
+    }
+}
+
 /// Its values are bytes.
 pub fn is_bytes(metric: &str) -> bool {
     find(metric).is_some_and(|known| known.unit == Unit::Bytes)

@@ -109,7 +109,7 @@ const BUILTINS: &[Builtin] = &[
     },
 ];
 
-/// The Spring Boot service of the heap labs.
+/// Provider and consumer of the Dubbo lab.
 const HELLO: &[(&str, &str)] = &[
     ("pom.xml", include_str!("../../../labs/dubbo-burst/pom.xml")),
     (
@@ -134,6 +134,7 @@ const HELLO: &[(&str, &str)] = &[
     ),
 ];
 
+/// The Spring Boot service of the heap labs.
 const ORDERS: &[(&str, &str)] = &[
     (
         "jmeter/pom.xml",

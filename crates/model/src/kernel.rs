@@ -444,6 +444,14 @@ pub struct Qdisc {
     pub rate: Option<u64>,
 }
 
+impl Qdisc {
+    /// Whether disciplines of this kind drop packets to keep their queue short, so that some drops are no fault.
+    pub fn drops_on_purpose(kind: &str) -> bool {
+        const MANAGE: &[&str] = &["cake", "codel", "fq_codel", "fq_pie", "pie", "red", "sfb"];
+        MANAGE.contains(&kind)
+    }
+}
+
 /// The neighbour tables of IPv4 and IPv6 (ARP, NDP).
 ///
 /// The tables and their limits are shared by all network namespaces; the neighbours listed are those of one.
@@ -504,9 +512,9 @@ pub struct NetworkNamespace {
     /// Its `/proc/net/snmp` and `/proc/net/netstat`, of other namespaces with traffic; empty if not read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub counters: String,
-    /// Its root queueing disciplines, read with the counters; those without a queue are left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub qdiscs: Vec<Qdisc>,
+    /// Its root queueing disciplines, read with the counters; those without a queue are left out. Absent if not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdiscs: Option<Vec<Qdisc>>,
     /// Its established TCP connections; absent if not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
@@ -515,10 +523,11 @@ pub struct NetworkNamespace {
 /// The established TCP connections of a network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// How many.
+    /// How many; of more than some thousand, all TCP sockets in use.
     pub count: u32,
-    /// Median of their smoothed round-trip times, microseconds.
-    pub rtt_us: u32,
+    /// Median of their smoothed round-trip times, microseconds; absent if there are too many to read, or none has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<u32>,
 }
 
 /// One chain of `nf_tables`.

@@ -208,6 +208,9 @@ impl StandIns {
             Answer::Namespaces(namespaces) => {
                 for namespace in namespaces {
                     namespace.name = self.in_text(&namespace.name);
+                    for qdisc in namespace.qdiscs.iter_mut().flatten() {
+                        qdisc.device = self.in_text(&qdisc.device);
+                    }
                 }
             }
             Answer::Settings(settings) => {

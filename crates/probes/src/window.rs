@@ -18,8 +18,10 @@ pub struct Window<'a> {
 pub struct Rate {
     /// First and last value.
     pub ends: (f64, f64),
-    /// Growth from the first to the last full sample.
+    /// Growth from the first to the last full sample, with what the counter does not show yet.
     pub delta: f64,
+    /// Of it, what the counter does not show yet: a wait that is not over at the end.
+    pub unfinished: f64,
     /// Growth per second over the whole window.
     pub per_s: f64,
     /// Growth per second between consecutive full samples.
@@ -29,7 +31,14 @@ pub struct Rate {
 impl Rate {
     /// Both ends as a raw line.
     pub fn line(&self) -> String {
-        format!("begin {}, end {}", self.ends.0, self.ends.1)
+        let (begin, end) = self.ends;
+        if self.unfinished > 0.0 {
+            return format!(
+                "begin {begin}, end {end}, and {} more not over at the end",
+                self.unfinished
+            );
+        }
+        format!("begin {begin}, end {end}")
     }
 
     /// Both ends as an origin.
@@ -210,6 +219,7 @@ fn rates<K: Ord>(mut samples: Vec<(f64, BTreeMap<K, f64>)>) -> Result<BTreeMap<K
         Some(Rate {
             ends: (begin, end),
             delta: end - begin,
+            unfinished: 0.0,
             per_s: (end - begin) / seconds,
             series: series?,
         })

@@ -26,6 +26,8 @@ pub fn blocks(report: &CapacityRpcReport) -> Vec<Block> {
 
 fn verdict(report: &CapacityRpcReport) -> Verdict {
     let short = |plan: &&Plan| plan.headroom.is_some_and(|headroom| headroom < 1.0);
+    // More than 80 % of a limit, as the note says.
+    let tight = |plan: &Plan| plan.headroom.is_some_and(|headroom| headroom < 1.25);
     let all = report.plans.first();
     let mut sentences = Vec::new();
     if let Some(all) = all {
@@ -57,13 +59,15 @@ fn verdict(report: &CapacityRpcReport) -> Verdict {
         ));
     } else if let (Some(plan), Some(limit)) = (report.plans.last(), tightest) {
         sentences.push(format!(
-            "the {} {} times as much",
+            "the {} {} times what it has to serve",
             allows(limit),
             numbers::significant(limit.calls_per_s / plan.calls_per_s)
         ));
     }
     let (symbol, word, tone) = if report.plans.iter().any(|plan| short(&plan)) {
         ("✗", "too little", Tone::Bad)
+    } else if report.plans.iter().any(tight) {
+        ("!", "barely enough", Tone::Doubt)
     } else if tightest.is_some() {
         ("✓", "enough", Tone::Good)
     } else {

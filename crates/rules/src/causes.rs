@@ -130,7 +130,12 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("nic-ring-drop", &["tcp-retrans"]),
     (
         "other-namespaces",
-        &["irq-one-cpu", "slab-hot", "softnet-drop"],
+        &[
+            "irq-one-cpu",
+            "slab-hot",
+            "softnet-drop",
+            "unexplained-wait",
+        ],
     ),
     ("path-mtu-blackhole", &["tcp-retrans", "tcp-stalled"]),
     (

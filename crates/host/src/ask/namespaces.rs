@@ -102,52 +102,76 @@ pub(super) fn all() -> io::Result<Vec<NetworkNamespace>> {
         found.values_mut().filter(|other| !other.own).collect();
     busiest.sort_by_key(|other| (Reverse(other.packets), other.inode));
     for other in busiest.into_iter().take(COUNTED) {
-        // One that is gone, or may not be entered, has no counters, which says so.
-        if other.packets > Some(0)
-            && let Some(link) = links.get(&other.inode)
-            && let Ok((counters, qdiscs, connections)) = namespace::read_in(link, counters)
-        {
-            other.counters = counters;
-            other.qdiscs = qdiscs;
-            other.connections = connections;
+        if other.packets > Some(0) {
+            read_counters(other, links.get(&other.inode));
         }
     }
     Ok(found.into_values().collect())
 }
 
-/// Counters, root queues and connections of the namespace of the calling thread.
-fn counters() -> (String, Vec<Qdisc>, Option<Connections>) {
-    let read = |name| fs::read_to_string(format!("{IN_IT}/{name}"));
-    let counters = ["snmp", "netstat"].into_iter().flat_map(read).collect();
-    let mut qdiscs = qdisc::list().unwrap_or_default();
-    qdiscs.retain(|qdisc| qdisc.parent == "root" && qdisc.kind != "noqueue");
-    (counters, qdiscs, connections())
+/// Reads what only a thread in the namespace sees. What could not be read stays absent.
+fn read_counters(other: &mut NetworkNamespace, link: Option<&PathBuf>) {
+    // The process may have ended, and its number may be another's.
+    let is_it = |link: &&PathBuf| fs::metadata(link).is_ok_and(|meta| meta.ino() == other.inode);
+    let Some(link) = link.filter(is_it) else {
+        return;
+    };
+    if let Ok((counters, qdiscs, connections)) = namespace::read_in(link, counters) {
+        other.counters = counters;
+        other.qdiscs = qdiscs;
+        other.connections = connections;
+    } else if let Some(pid) = other.pid {
+        // Without the right to enter it, its process shows its protocol counters.
+        other.counters = protocols(&format!("/proc/{pid}/net"));
+    }
 }
 
-/// Its established connections, unless there are very many: each takes half a microsecond.
+/// Counters, root queues and connections of the namespace of the calling thread.
+fn counters() -> (String, Option<Vec<Qdisc>>, Option<Connections>) {
+    let qdiscs = qdisc::list().ok().map(|mut qdiscs| {
+        qdiscs.retain(|qdisc| qdisc.parent == "root" && qdisc.kind != "noqueue");
+        qdiscs
+    });
+    (protocols(IN_IT), qdiscs, connections())
+}
+
+fn protocols(folder: &str) -> String {
+    let read = |name| fs::read_to_string(format!("{folder}/{name}"));
+    ["snmp", "netstat"].into_iter().flat_map(read).collect()
+}
+
+/// Its established connections; of very many only their number, since each takes half a microsecond to read.
 fn connections() -> Option<Connections> {
     const ESTABLISHED: u8 = 1;
-    const MOST: u64 = 4096;
-    let text = fs::read_to_string(format!("{IN_IT}/sockstat")).ok()?;
-    // `TCP: inuse 9 orphan 0 ...`
-    let tcp = text
-        .lines()
-        .find_map(|line| line.strip_prefix("TCP: inuse "))?;
-    let inuse: u64 = tcp.split_ascii_whitespace().next()?.parse().ok()?;
-    if inuse > MOST {
-        return None;
+    const MOST: u32 = 4096;
+    let in_use = in_use()?;
+    if in_use > MOST {
+        return Some(Connections {
+            count: in_use,
+            rtt_us: None,
+        });
     }
-    let mut rtts: Vec<u32> = sockets::tcp_in_use()
-        .ok()?
-        .iter()
-        .filter(|socket| socket.state == ESTABLISHED)
-        .map(|socket| socket.info.as_ref().map_or(0, |info| info.rtt))
+    let sockets = sockets::tcp_in_use().ok()?;
+    let established = || sockets.iter().filter(|socket| socket.state == ESTABLISHED);
+    let mut rtts: Vec<u32> = established()
+        .filter_map(|socket| Some(socket.info.as_ref()?.rtt))
         .collect();
     rtts.sort_unstable();
     Some(Connections {
-        count: rtts.len() as u32,
-        rtt_us: rtts.get(rtts.len() / 2).copied().unwrap_or_default(),
+        count: established().count() as u32,
+        rtt_us: rtts.get(rtts.len() / 2).copied(),
     })
+}
+
+/// TCP sockets in use, of both families: `TCP: inuse 9 orphan 0 ...` and `TCP6: inuse 3`.
+fn in_use() -> Option<u32> {
+    let of = |file: &str, name: &str| {
+        let text = fs::read_to_string(format!("{IN_IT}/{file}")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next()?.parse::<u32>().ok()
+    };
+    // Without IPv6 there is no second file.
+    Some(of("sockstat", "TCP: inuse ")? + of("sockstat6", "TCP6: inuse ").unwrap_or(0))
 }
 
 /// `net:[4026531840]`

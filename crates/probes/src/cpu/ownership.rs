@@ -161,6 +161,7 @@ fn rate(course: &[(f64, &Interrupt<'_>)]) -> Option<Rate> {
     (passed && ended > began).then(|| Rate {
         ends: (begin, begin + delta),
         delta,
+        unfinished: 0.0,
         per_s: delta / (ended - began),
         series: (grown.iter())
             .map(|(all, seconds)| *all as f64 / seconds)

@@ -21,6 +21,10 @@ const QUEUES: &str = "rtnetlink (tc -s qdisc) in /proc/PID/ns/net";
 const NAMED_FROM: f64 = 10.0;
 /// Namespaces that are named.
 const NAMED: usize = 3;
+/// Times that a queue held packets back, per packet sent; as in `qdisc-limit`.
+const HELD_PER_PACKET: f64 = 0.1;
+/// A smaller share of the time in timeouts is not recorded: half of what is judged.
+const STALLS_FROM: f64 = 0.005;
 /// Fewer retransmission timeouts may be one moment; as in `tcp-retrans`.
 const FEWEST_TIMEOUTS: f64 = 5.0;
 /// The shortest of them, seconds (`TCP_RTO_MIN`).
@@ -43,7 +47,9 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::NETNS_OTHER_LOSS_WHO,
         &keys::NETNS_OTHER_PACKETS,
         &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OTHER_QUEUE_HELD,
         &keys::NETNS_OTHER_QUEUE_LOSS,
+        &keys::NETNS_OTHER_QUEUE_MANAGED,
         &keys::NETNS_OTHER_QUEUE_WHO,
         &keys::NETNS_OTHER_STALLS,
         &keys::NETNS_OWN_PACKETS,
@@ -117,47 +123,19 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     evidence.number(&keys::NETNS_OTHER_PID, host(), pid, origin.clone());
     evidence.text(&keys::NETNS_OTHERS, host(), words.join(", "), origin);
     record_losses(&samples, &others, evidence);
-    record_queues(&samples, evidence);
-    record_stalls(&samples, evidence);
+    record_queues(&samples, &others, evidence);
+    record_stalls(&samples, &others, evidence);
 }
 
-/// The share of the time that the connections of another namespace spend in retransmission timeouts.
-fn record_stalls(samples: &[(f64, &[NetworkNamespace])], evidence: &mut Evidence) {
-    let (Some((began, first)), Some((ended, last))) = (samples.first(), samples.last()) else {
-        return;
-    };
-    let mut most = (
-        0.0,
-        "no other network namespace with more than four".to_owned(),
-    );
-    for other in last.iter().filter(|other| !other.own) {
-        let before = first.iter().find(|before| before.inode == other.inode);
-        let (Some(before), Some(connections)) = (before, other.connections) else {
-            continue;
-        };
-        let timeouts = |counters| {
-            let all = snmp::parse(counters);
-            all.get(&("TcpExt", "TCPTimeouts"))
-                .copied()
-                .unwrap_or_default()
-        };
-        let timeouts = timeouts(&other.counters).saturating_sub(timeouts(&before.counters)) as f64;
-        if timeouts < FEWEST_TIMEOUTS || connections.count == 0 || connections.rtt_us > FAR_US {
-            continue;
-        }
-        let time = (ended - began).max(f64::MIN_POSITIVE) * f64::from(connections.count);
-        let share = (timeouts * SHORTEST_S / time).min(1.0);
-        if share > most.0 {
-            let (who, count) = (name(other), connections.count);
-            most = (
-                share,
-                format!("{who}: {timeouts} retransmission timeouts on {count} connections"),
-            );
-        }
-    }
-    let (share, line) = most;
-    let origin = Origin::new(COUNTERS, line);
-    evidence.number(&keys::NETNS_OTHER_STALLS, Subject::host(), share, origin);
+/// Why the answer is unknown, if part of the namespaces with traffic was not read and the rest has nothing to show.
+fn unread(what: &str, read: usize, others: usize) -> Option<Absence> {
+    (read < others).then(|| {
+        Absence::because(format!(
+            "{what} of {} of {others} other network namespaces with traffic were not read",
+            others - read
+        ))
+        .remedy("run `rungwise check --pid PID` with a process of each")
+    })
 }
 
 /// A root queueing discipline of another namespace at both ends of the window, with what it did meanwhile.
@@ -167,83 +145,189 @@ struct Queue<'a> {
     after: &'a Qdisc,
 }
 
-impl Queue<'_> {
-    /// Dropped, and its share of what was handed to it.
-    fn dropped(&self) -> (f64, f64) {
-        let dropped = f64::from(self.after.drops.wrapping_sub(self.before.drops));
-        let sent = self.after.packets.saturating_sub(self.before.packets) as f64;
-        (dropped, dropped / (dropped + sent).max(1.0))
+impl<'a> Queue<'a> {
+    /// All of a namespace that are the same at both ends: one whose counters fell was made anew.
+    fn all(before: &'a NetworkNamespace, of: &'a NetworkNamespace) -> Vec<Self> {
+        let earlier = before.qdiscs.iter().flatten();
+        let later = of.qdiscs.iter().flatten();
+        later
+            .filter_map(|after| {
+                let same = |before: &&Qdisc| {
+                    (&before.device, &before.kind, &before.handle)
+                        == (&after.device, &after.kind, &after.handle)
+                        && before.packets <= after.packets
+                };
+                let before = earlier.clone().find(same)?;
+                Some(Self { of, before, after })
+            })
+            .collect()
+    }
+
+    fn sent(&self) -> f64 {
+        (self.after.packets - self.before.packets) as f64
+    }
+
+    fn dropped(&self) -> f64 {
+        // The counter has 32 bits.
+        f64::from(self.after.drops.wrapping_sub(self.before.drops))
+    }
+
+    /// Of what was handed to it.
+    fn share(&self) -> f64 {
+        self.dropped() / (self.dropped() + self.sent()).max(1.0)
     }
 
     /// Packets wait at both ends for the rate that it keeps.
     fn holds(&self) -> bool {
-        let held = self.after.overlimits != self.before.overlimits;
-        held && self.before.backlog > 0 && self.after.backlog > 0
+        let held = self.after.overlimits.wrapping_sub(self.before.overlimits);
+        let often = f64::from(held) > HELD_PER_PACKET * self.sent();
+        often && self.before.backlog > 0 && self.after.backlog > 0
+    }
+
+    fn name(&self) -> String {
+        let Qdisc { device, kind, .. } = self.after;
+        format!("{}: the {kind} queue of {device}", name(self.of))
     }
 }
 
-/// The largest loss of a queue of another namespace.
-fn record_queues(samples: &[(f64, &[NetworkNamespace])], evidence: &mut Evidence) {
+/// What the queues of other namespaces drop and hold back.
+fn record_queues(
+    samples: &[(f64, &[NetworkNamespace])],
+    others: &[(f64, &NetworkNamespace)],
+    evidence: &mut Evidence,
+) {
     let (Some((began, first)), Some((ended, last))) = (samples.first(), samples.last()) else {
         return;
     };
     let length = (ended - began).max(f64::MIN_POSITIVE);
-    let queues = last.iter().filter(|other| !other.own).flat_map(|of| {
+    let before = |of: &NetworkNamespace| {
         let before = first.iter().find(|before| before.inode == of.inode);
-        let before = before.map_or(&[][..], |before| &before.qdiscs);
-        of.qdiscs.iter().filter_map(move |after| {
-            let same = |before: &&Qdisc| {
-                (&before.device, &before.kind, &before.handle)
-                    == (&after.device, &after.kind, &after.handle)
-            };
-            let before = before.iter().find(same)?;
-            Some(Queue { of, before, after })
-        })
-    });
-    let (mut read, mut limiting) = (0, Vec::new());
-    for queue in queues {
-        read += 1;
-        let (dropped, share) = queue.dropped();
-        let drops = dropped / length >= LOSSES_FROM;
-        if !drops && !queue.holds() {
-            continue;
-        }
-        let Qdisc { device, kind, .. } = queue.after;
-        let mut what = Vec::new();
-        if drops {
-            let per_s = dropped / length;
-            what.push(format!("drops {per_s:.1} packets/s"));
-        }
-        if queue.holds() {
-            let waiting = queue.after.backlog;
-            what.push(format!("holds packets back, {waiting} at the end"));
-        }
-        let who = format!(
-            "{}: the {kind} queue of {device} {}",
-            name(queue.of),
-            what.join(" and ")
-        );
-        limiting.push((if drops { share } else { 0.0 }, who));
-    }
-    limiting.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let share = limiting.first().map_or(0.0, |(share, _)| *share);
-    let who: Vec<String> = limiting
-        .into_iter()
-        .take(NAMED)
-        .map(|(_, who)| who)
+        before.filter(|before| before.qdiscs.is_some() && of.qdiscs.is_some())
+    };
+    let queues: Vec<Queue<'_>> = last
+        .iter()
+        .filter(|of| !of.own)
+        .filter_map(|of| Some(Queue::all(before(of)?, of)))
+        .flatten()
         .collect();
-    let who = who.join("; ");
-    let line = if who.is_empty() {
+    let mut dropping: Vec<&Queue<'_>> = queues
+        .iter()
+        .filter(|queue| queue.dropped() / length >= LOSSES_FROM)
+        .collect();
+    dropping.sort_by(|a, b| b.share().total_cmp(&a.share()));
+    let words = |found: Vec<String>| {
+        let named: Vec<String> = found.into_iter().take(NAMED).collect();
+        named.join("; ")
+    };
+    let drops = dropping.iter().map(|queue| {
+        let per_s = queue.dropped() / length;
+        format!("{} drops {per_s:.1} packets/s", queue.name())
+    });
+    let drops = words(drops.collect());
+    let held = queues.iter().filter(|queue| queue.holds());
+    let held = held.map(|queue| {
+        let waiting = queue.after.backlog;
+        format!("{}, {waiting} packets at the end", queue.name())
+    });
+    let held = words(held.collect());
+    let read = others.iter().filter(|(_, of)| before(of).is_some()).count();
+    let keys = [
+        &keys::NETNS_OTHER_QUEUE_LOSS,
+        &keys::NETNS_OTHER_QUEUE_MANAGED,
+        &keys::NETNS_OTHER_QUEUE_WHO,
+        &keys::NETNS_OTHER_QUEUE_HELD,
+    ];
+    if let Some(why) = unread("the queues", read, others.len())
+        && drops.is_empty()
+        && held.is_empty()
+    {
+        return evidence.absent(&keys, &why, QUEUES);
+    }
+    let line = if drops.is_empty() {
         format!(
-            "{read} queues of other network namespaces at both ends; none dropped {LOSSES_FROM}/s"
+            "{} queues of other network namespaces at both ends; none dropped {LOSSES_FROM}/s",
+            queues.len()
         )
     } else {
-        who.clone()
+        drops.clone()
+    };
+    let most = |on_purpose: bool| {
+        let of_kind = dropping
+            .iter()
+            .find(|queue| Qdisc::drops_on_purpose(&queue.after.kind) == on_purpose);
+        of_kind.map_or(0.0, |queue| queue.share())
     };
     let host = Subject::host;
     let origin = Origin::new(QUEUES, line);
-    evidence.number(&keys::NETNS_OTHER_QUEUE_LOSS, host(), share, origin.clone());
-    evidence.text(&keys::NETNS_OTHER_QUEUE_WHO, host(), who, origin);
+    evidence.number(keys[0], host(), most(false), origin.clone());
+    evidence.number(keys[1], host(), most(true), origin.clone());
+    evidence.text(keys[2], host(), drops, origin);
+    let origin = Origin::new(QUEUES, held.clone());
+    evidence.text(keys[3], host(), held, origin);
+}
+
+/// The share of the time that the connections of another namespace spend in retransmission timeouts, as `tcp-retrans` counts them for
+/// this one.
+fn record_stalls(
+    samples: &[(f64, &[NetworkNamespace])],
+    others: &[(f64, &NetworkNamespace)],
+    evidence: &mut Evidence,
+) {
+    let (Some((began, first)), Some((ended, _))) = (samples.first(), samples.last()) else {
+        return;
+    };
+    let length = (ended - began).max(f64::MIN_POSITIVE);
+    let mut read = 0;
+    let mut most = (0.0, "none with more than four timeouts".to_owned());
+    for (_, other) in others {
+        let before = first.iter().find(|before| before.inode == other.inode);
+        let Some(before) = before.filter(|before| !before.counters.is_empty()) else {
+            continue;
+        };
+        let (Some(earlier), Some(later)) = (before.connections, other.connections) else {
+            continue;
+        };
+        let (before, now) = (snmp::parse(&before.counters), snmp::parse(&other.counters));
+        let grown = |group, name| {
+            let key = (group, name);
+            Some(now.get(&key)?.checked_sub(*before.get(&key)?)? as f64)
+        };
+        let Some(timeouts) = grown("TcpExt", "TCPTimeouts") else {
+            continue;
+        };
+        // What opens connections times out as well, and loses nothing of those that are open.
+        let resent = grown("Tcp", "RetransSegs").unwrap_or(0.0);
+        let resent = resent - grown("TcpExt", "TCPSynRetrans").unwrap_or(0.0);
+        let timeouts = timeouts.min(resent.max(0.0));
+        let connections = f64::midpoint(f64::from(earlier.count), f64::from(later.count));
+        let of_time = timeouts * SHORTEST_S / (length * connections.max(1.0));
+        // Short connections are more than those that are there at one moment.
+        let opened = grown("Tcp", "ActiveOpens").unwrap_or(0.0)
+            + grown("Tcp", "PassiveOpens").unwrap_or(0.0);
+        let share = of_time.min(timeouts / opened).min(1.0);
+        if timeouts < FEWEST_TIMEOUTS || share < STALLS_FROM {
+            read += 1;
+            continue;
+        }
+        // On a long way losses are common; without a round trip it is unknown which it is.
+        let Some(rtt_us) = later.rtt_us else {
+            continue;
+        };
+        read += 1;
+        if rtt_us <= FAR_US && share > most.0 {
+            let who = name(other);
+            most = (
+                share,
+                format!("{who}: {timeouts} retransmission timeouts on {connections} connections"),
+            );
+        }
+    }
+    let (share, line) = most;
+    let key = &keys::NETNS_OTHER_STALLS;
+    match unread("the connections", read, others.len()) {
+        Some(why) if share <= 0.0 => evidence.absent(&[key], &why, COUNTERS),
+        _ => evidence.number(key, Subject::host(), share, Origin::new(COUNTERS, line)),
+    }
 }
 
 /// The largest loss of another namespace, as its own counters have it.
@@ -297,17 +381,10 @@ fn record_losses(
     losing.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let host = Subject::host;
     let both = [&keys::NETNS_OTHER_LOSS, &keys::NETNS_OTHER_LOSS_WHO];
-    if counted < others.len() {
-        let why = Absence::because(format!(
-            "the counters of {} of {} other network namespaces with traffic were not read",
-            others.len() - counted,
-            others.len()
-        ))
-        .remedy("run `rungwise check --pid PID` with a process of each");
-        // What was read may be bad enough.
-        if losing.is_empty() {
-            return evidence.absent(&both, &why, COUNTERS);
-        }
+    if let Some(why) = unread("the counters", counted, others.len())
+        && losing.is_empty()
+    {
+        return evidence.absent(&both, &why, COUNTERS);
     }
     let share = losing.first().map_or(0.0, |(share, _)| *share);
     let who: Vec<String> = losing.into_iter().take(NAMED).map(|(_, who)| who).collect();
@@ -394,11 +471,30 @@ mod tests {
         );
     }
 
+    fn ends(first: Vec<NetworkNamespace>, last: Vec<NetworkNamespace>) -> Evidence {
+        let moments = [(0.0, first), (10.0, last)].map(|(at_s, namespaces)| Moment {
+            at_s,
+            answers: [(
+                "namespaces".to_owned(),
+                Reply::Answer(Answer::Namespaces(namespaces)),
+            )]
+            .into(),
+            ..Moment::default()
+        });
+        let capture = Capture {
+            moments: moments.into(),
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(10.0);
+        derive(&Window::of(&capture), &mut evidence);
+        evidence
+    }
+
     #[test]
     fn a_queue_of_another_namespace_that_drops_or_holds_back_is_named() {
-        let queue = |packets, drops, overlimits, backlog| Qdisc {
+        let queue = |kind: &str, packets, drops, overlimits, backlog| Qdisc {
             device: "eth0".to_owned(),
-            kind: "tbf".to_owned(),
+            kind: kind.to_owned(),
             handle: "8001:".to_owned(),
             parent: "root".to_owned(),
             packets,
@@ -407,87 +503,157 @@ mod tests {
             backlog,
             ..Qdisc::default()
         };
-        let with = |qdisc| {
-            let mut other = namespace(2, 0, 0);
-            other.qdiscs = vec![qdisc];
+        let with = |packets, qdisc: Option<Qdisc>| {
+            let mut other = namespace(2, packets, 0);
+            other.qdiscs = qdisc.map(|qdisc| vec![qdisc]);
             vec![namespace(1, 0, 0), other]
         };
-        let share_and_who = |before, after| {
-            let capture = Capture {
-                moments: ([(0.0, before), (10.0, after)].into_iter())
-                    .map(|(at_s, qdisc)| Moment {
-                        at_s,
-                        answers: [(
-                            "namespaces".to_owned(),
-                            Reply::Answer(Answer::Namespaces(with(qdisc))),
-                        )]
-                        .into(),
-                        ..Moment::default()
-                    })
-                    .collect(),
-                ..Capture::default()
+        let seen = |before: Option<Qdisc>, after: Option<Qdisc>| {
+            let evidence = ends(with(0, before), with(1_000, after));
+            let number = |key| evidence.host(key).map(|share| share.value).ok();
+            let words = |key| {
+                let words = evidence.words(key, &Subject::host());
+                words.map(|words| words.value.to_owned()).ok()
             };
-            let mut evidence = Evidence::over(10.0);
-            derive(&Window::of(&capture), &mut evidence);
-            let share = evidence.host(&keys::NETNS_OTHER_QUEUE_LOSS).unwrap().value;
-            let who = evidence
-                .words(&keys::NETNS_OTHER_QUEUE_WHO, &Subject::host())
-                .unwrap();
-            (share, who.value.to_owned())
-        };
-        // Its counter of drops has 32 bits.
-        let (share, who) = share_and_who(queue(100, u32::MAX, 0, 0), queue(400, 99, 9, 3));
-        assert!((share - 0.25).abs() < 1e-9, "{share}");
-        assert_eq!(
-            who,
-            "nginx (pid 2): the tbf queue of eth0 drops 10.0 packets/s"
-        );
-        let (share, who) = share_and_who(queue(100, 7, 0, 2), queue(400, 8, 9, 3));
-        assert_eq!(
-            (share, &who[..]),
             (
-                0.0,
-                "nginx (pid 2): the tbf queue of eth0 holds packets back, 3 at the end"
+                number(&keys::NETNS_OTHER_QUEUE_LOSS),
+                number(&keys::NETNS_OTHER_QUEUE_MANAGED),
+                words(&keys::NETNS_OTHER_QUEUE_WHO),
+                words(&keys::NETNS_OTHER_QUEUE_HELD),
             )
+        };
+        let some = |text: &str| Some(text.to_owned());
+        // Its counter of drops has 32 bits.
+        let wrapped = seen(
+            Some(queue("tbf", 100, u32::MAX, 0, 0)),
+            Some(queue("tbf", 400, 99, 9, 3)),
         );
-        let quiet = share_and_who(queue(100, 7, 0, 2), queue(400, 8, 0, 3));
-        assert_eq!(quiet, (0.0, String::new()));
+        let drops = some("nginx (pid 2): the tbf queue of eth0 drops 10.0 packets/s");
+        assert_eq!(wrapped, (Some(0.25), Some(0.0), drops, some("")));
+        let managed = seen(
+            Some(queue("fq_codel", 100, 0, 0, 0)),
+            Some(queue("fq_codel", 400, 100, 0, 0)),
+        );
+        assert_eq!((managed.0, managed.1), (Some(0.0), Some(0.25)));
+        let held = seen(
+            Some(queue("tbf", 100, 7, 0, 2)),
+            Some(queue("tbf", 400, 8, 90, 3)),
+        );
+        let waits = some("nginx (pid 2): the tbf queue of eth0, 3 packets at the end");
+        assert_eq!(held, (Some(0.0), Some(0.0), some(""), waits));
+        let nothing = (Some(0.0), Some(0.0), some(""), some(""));
+        let quiet = seen(
+            Some(queue("tbf", 100, 7, 0, 2)),
+            Some(queue("tbf", 400, 8, 9, 3)),
+        );
+        assert_eq!(quiet, nothing);
+        // The device was made anew, and its counters with it.
+        let anew = seen(
+            Some(queue("tbf", 500, 400, 0, 0)),
+            Some(queue("tbf", 40, 0, 0, 0)),
+        );
+        assert_eq!(anew, nothing);
+        // What was not read is not zero.
+        assert_eq!(seen(None, None), (None, None, None, None));
     }
 
     #[test]
     fn connections_of_another_namespace_stall_for_their_share_of_the_time() {
-        let with = |timeouts: u64, rtt_us| {
-            let mut other = namespace(2, 0, 0);
-            other.counters = format!("TcpExt: TCPTimeouts\nTcpExt: {timeouts}\n");
-            other.connections = Some(Connections { count: 8, rtt_us });
+        struct Seen {
+            timeouts: u64,
+            of_opening: u64,
+            opened: u64,
+            connections: Option<Connections>,
+        }
+        let with = |packets, seen: &Seen| {
+            let mut other = namespace(2, packets, 0);
+            let Seen {
+                timeouts,
+                of_opening,
+                opened,
+                ..
+            } = seen;
+            let resent = timeouts + of_opening;
+            other.counters = format!(
+                "Tcp: ActiveOpens PassiveOpens RetransSegs\nTcp: {opened} 0 {resent}\n\
+                 TcpExt: TCPTimeouts TCPSynRetrans\nTcpExt: {resent} {of_opening}\n"
+            );
+            other.connections = seen.connections;
             vec![namespace(1, 0, 0), other]
         };
-        let share = |timeouts: u64, rtt_us| {
-            let ends = [(0.0, with(3, rtt_us)), (10.0, with(3 + timeouts, rtt_us))];
-            let capture = Capture {
-                moments: ends
-                    .into_iter()
-                    .map(|(at_s, namespaces)| Moment {
-                        at_s,
-                        answers: [(
-                            "namespaces".to_owned(),
-                            Reply::Answer(Answer::Namespaces(namespaces)),
-                        )]
-                        .into(),
-                        ..Moment::default()
-                    })
-                    .collect(),
-                ..Capture::default()
+        let near = Some(Connections {
+            count: 8,
+            rtt_us: Some(90),
+        });
+        let share = |timeouts: u64, of_opening: u64, opened: u64, connections| {
+            let before = Seen {
+                timeouts: 3,
+                of_opening: 2,
+                opened: 9,
+                connections,
             };
-            let mut evidence = Evidence::over(10.0);
-            derive(&Window::of(&capture), &mut evidence);
-            evidence.host(&keys::NETNS_OTHER_STALLS).unwrap().value
+            let after = Seen {
+                timeouts: 3 + timeouts,
+                of_opening: 2 + of_opening,
+                opened: 9 + opened,
+                connections,
+            };
+            let evidence = ends(with(0, &before), with(1_000, &after));
+            evidence
+                .host(&keys::NETNS_OTHER_STALLS)
+                .map(|share| share.value)
+                .ok()
         };
-        assert!((share(18, 90) - 0.045).abs() < 1e-9);
-        assert!(share(4, 90).abs() < 1e-9, "one moment");
-        assert!(
-            share(18, 40_000).abs() < 1e-9,
+        assert_eq!(
+            share(18, 0, 0, near).map(|share| (share * 1e3).round()),
+            Some(45.0)
+        );
+        assert_eq!(share(4, 0, 0, near), Some(0.0), "one moment");
+        assert_eq!(
+            share(0, 18, 0, near),
+            Some(0.0),
+            "nobody answers a new connection"
+        );
+        assert_eq!(
+            share(18, 0, 90_000, near),
+            Some(0.0),
+            "very short connections"
+        );
+        let far = near.map(|near| Connections {
+            rtt_us: Some(40_000),
+            ..near
+        });
+        assert_eq!(
+            share(18, 0, 0, far),
+            Some(0.0),
             "a way on which losses are common"
         );
+        let many = near.map(|near| Connections {
+            rtt_us: None,
+            ..near
+        });
+        assert_eq!(share(18, 0, 0, many), None, "it is unknown how far they go");
+        assert_eq!(share(18, 0, 0, None), None, "they were not read");
+        // Without counters at the begin, all since the namespace was made would count.
+        let mut new = with(
+            0,
+            &Seen {
+                timeouts: 0,
+                of_opening: 0,
+                opened: 0,
+                connections: near,
+            },
+        );
+        new[1].counters.clear();
+        let after = with(
+            1_000,
+            &Seen {
+                timeouts: 900,
+                of_opening: 0,
+                opened: 0,
+                connections: near,
+            },
+        );
+        assert!(ends(new, after).host(&keys::NETNS_OTHER_STALLS).is_err());
     }
 }

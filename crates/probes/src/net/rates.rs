@@ -91,6 +91,7 @@ pub(crate) fn of_course(course: &[(f64, u64)]) -> Option<Rate> {
     (ended > began).then(|| Rate {
         ends: (begin as f64, end as f64),
         delta,
+        unfinished: 0.0,
         per_s: delta / (ended - began),
         series,
     })

@@ -126,29 +126,35 @@ fn run_rates(window: &Window<'_>, path: &str) -> Result<Ran, Absence> {
     }
 }
 
+/// A CPU without ticks (`nohz_full`) brings the time of the thread that it runs up to date once a second: within less, a thread that runs
+/// may look as if it did not.
+const UPDATED_S: f64 = 1.1;
+
 /// Adds the wait that goes on at the end of the window: the kernel counts a wait once it is over. A thread that was runnable in
 /// two samples and did not run between them waited for all of that time.
 fn add_unfinished(window: &Window<'_>, path: &str, waited: &mut Rate) {
     let stat = path.replace("/schedstat", "/stat");
-    let samples: Vec<(f64, &str, bool)> = window
+    let samples: Vec<(f64, &str, Option<task::Stat<'_>>)> = window
         .moments()
         .iter()
         .filter_map(|moment| {
             let time = text_of(moment, path).ok()?;
-            let state = text_of(moment, &stat).ok().and_then(task::stat);
-            Some((
-                moment.at_s,
-                time,
-                state.is_some_and(|stat| stat.state == 'R'),
-            ))
+            let stat = text_of(moment, &stat).ok().and_then(task::stat);
+            Some((moment.at_s, time, stat))
         })
         .collect();
+    let (Some((first, ..)), Some((last, ..))) = (samples.first(), samples.last()) else {
+        return;
+    };
     let mut unfinished = 0.0;
     for (interval, two) in samples.windows(2).enumerate().rev() {
-        let [(began, before, ready), (ended, after, still)] = two else {
+        let [(began, before, Some(earlier)), (ended, after, Some(later))] = two else {
             break;
         };
-        if before != after || !ready || !still {
+        let ticks = |stat: &task::Stat<'_>| stat.user_ticks + stat.system_ticks;
+        let is_ready = earlier.state == 'R' && later.state == 'R';
+        let stood = before == after && ticks(earlier) == ticks(later);
+        if !is_ready || !stood || ended - began < UPDATED_S {
             break;
         }
         unfinished += ended - began;
@@ -157,9 +163,9 @@ fn add_unfinished(window: &Window<'_>, path: &str, waited: &mut Rate) {
         }
     }
     if unfinished > 0.0 {
-        waited.delta += unfinished * 1e9;
-        waited.ends.1 += unfinished * 1e9;
-        waited.per_s = waited.delta / window.seconds();
+        waited.unfinished = unfinished * 1e9;
+        waited.delta += waited.unfinished;
+        waited.per_s = waited.delta / (last - first);
     }
 }
 
@@ -194,7 +200,7 @@ mod tests {
                     let text = |text: String| Raw::Text(text);
                     let zeros = " 0".repeat(48);
                     Moment {
-                        at_s: at as f64,
+                        at_s: 2.0 * at as f64,
                         files: [
                             (
                                 "/proc/7/schedstat".to_owned(),
@@ -219,12 +225,12 @@ mod tests {
             let ran = run_rates(&Window::of(&capture), "/proc/7/schedstat").unwrap();
             (ran.waited.per_s * 1e-9, ran.waited.series)
         };
-        let second = 1_000_000_000;
+        let two_s = 2_000_000_000;
         let (share, series) = waited(&[(5, 0, 'R'), (5, 0, 'R'), (5, 0, 'R')]);
         assert!((share - 1.0).abs() < 1e-9, "{share}");
         assert_eq!(series, [1e9, 1e9]);
         // Once it has run, the kernel has counted what went before.
-        let ran = [(5, 0, 'R'), (6, second, 'R'), (6, second, 'R')];
+        let ran = [(5, 0, 'R'), (6, two_s, 'R'), (6, two_s, 'R')];
         let (share, series) = waited(&ran);
         assert!((share - 1.0).abs() < 1e-9, "{share}");
         assert_eq!(series, [1e9, 1e9]);

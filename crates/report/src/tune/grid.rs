@@ -30,6 +30,12 @@ const BEST: Mark = Mark {
     word: "best",
     tone: Tone::Good,
 };
+/// The best by the estimates, where it was not kept.
+const JUDGED: Mark = Mark {
+    symbol: "◆",
+    word: "judged",
+    tone: Tone::Plain,
+};
 const BEFORE: Mark = Mark {
     symbol: "○",
     word: "state before",
@@ -185,7 +191,9 @@ impl View<'_> {
             };
         };
         let mark = if self.grid.best.as_deref() == Some(at) {
-            Some(BEST)
+            // That of a branch is best without being kept.
+            let is_best = matches!(self.rung.outcome, Outcome::Kept | Outcome::Observed);
+            Some(if is_best { BEST } else { JUDGED })
         } else if cell.is_before {
             Some(BEFORE)
         } else if cell.change.is_none() {

@@ -5,18 +5,19 @@
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
+use rungwise_model::kernel::Qdisc;
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
-const DROPPED: Threshold = Threshold {
+pub(crate) const DROPPED: Threshold = Threshold {
     name: "packets dropped by the queueing disciplines of a device, as a share of those handed to them",
     value: 0.001,
     origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: 0.17 % of the packets dropped took p99 of nginx from 0.7 to 739 ms; \
         with none dropped at the same rate it was 3.5 ms",
 };
 
-const MANAGED: Threshold = Threshold {
+pub(crate) const MANAGED: Threshold = Threshold {
     name: "the same, of a discipline that drops on purpose to keep its queue short",
     value: 0.01,
     origin: "own guess: codel and its kin signal congestion with fewer drops",
@@ -34,14 +35,11 @@ const WAITING: Threshold = Threshold {
     origin: "definition: a queue that is never empty",
 };
 
-const HELD: Threshold = Threshold {
+pub(crate) const HELD: Threshold = Threshold {
     name: "times that packets were held back, per packet sent",
     value: 0.1,
     origin: "measured by `cargo xtask faults`: htb held 0.11 packets back for each sent, and p50 of nginx went from 0.5 to 1.9 ms without a queue at any look",
 };
-
-/// Disciplines that drop on purpose.
-const MANAGES: &[&str] = &["cake", "codel", "fq_codel", "fq_pie", "pie", "red", "sfb"];
 
 /// `qdisc-limit`
 pub(crate) static RULE: Rule = Rule {
@@ -87,7 +85,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let of = |key| evidence.quantity(key, device).ok();
         let share = of(&keys::QDISC_DROPPED_SHARE);
         let dropped = of(&keys::QDISC_DROPPED);
-        let line = if MANAGES.contains(&kind.value) {
+        let line = if Qdisc::drops_on_purpose(kind.value) {
             MANAGED.value
         } else {
             DROPPED.value

@@ -4,6 +4,7 @@ use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Absence, Evidence, Key, Missing, Subject};
 use rungwise_model::keys;
 
+use crate::device::qdisc_limit;
 use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
@@ -49,7 +50,8 @@ const LOST: Threshold = Threshold {
 const DROPPED: Threshold = Threshold {
     name: "share of the packets handed to a queueing discipline of another network namespace that it drops",
     value: 0.005,
-    origin: "own guess: five times the line of `qdisc-limit`, since only both ends of the window are seen",
+    origin: "own guess: five times the line of `qdisc-limit`, since only both ends of the window are seen; from that line on it is watched, and \
+        disciplines that drop on purpose have the line of `qdisc-limit`",
 };
 
 /// `other-namespaces`
@@ -62,7 +64,9 @@ pub(crate) static RULE: Rule = Rule {
             &keys::CPU_SOFTIRQ,
             &keys::NETNS_OTHER_LOSS,
             &keys::NETNS_OTHER_LOSS_WHO,
+            &keys::NETNS_OTHER_QUEUE_HELD,
             &keys::NETNS_OTHER_QUEUE_LOSS,
+            &keys::NETNS_OTHER_QUEUE_MANAGED,
             &keys::NETNS_OTHER_QUEUE_WHO,
         ],
         NEEDS
@@ -75,12 +79,13 @@ pub(crate) static RULE: Rule = Rule {
             Where softirqs take more than 50 % of a CPU as well, their packets are the cause; from 35 % on it is \
             worth watching. And a counter of losses in another namespace that accounts for 5 % of its traffic or more: connections refused \
             by a full queue, segments sent again, datagrams dropped. And a queueing discipline there that drops 0.5 % of its packets or \
-            more; one that has packets waiting for its rate at both ends of the window is watched.",
+            more (1 % if it drops on purpose, such as fq_codel; 0.1 % is watched); one that has packets waiting for its rate at both ends of the \
+            window is watched.",
         hurts: "Softirqs of a neighbour's packets run before every task of the CPU. And whatever is wrong in that namespace \
             (sockets, rules, drops) is invisible from here.",
         todo: "Run `rungwise check --pid PID` with the pid that is named. Against the noise: steer the neighbour's packets to other \
             CPUs, limit its rate, or move it to another machine.",
-        wrong: "Namespaces that no process lives in and that have no name are not found. Packets are counted per device: a large \
+        wrong: "The rate of a container may be limited on purpose. Namespaces that no process lives in and that have no name are not found. Packets are counted per device: a large \
             packet after GRO counts once.",
         sources: "namespaces(7); proc_net(5).",
     },
@@ -89,10 +94,8 @@ pub(crate) static RULE: Rule = Rule {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let noise = noise(evidence);
-    let lost: Vec<Finding> = [queueing(evidence), losing(evidence)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut lost = queueing(evidence);
+    lost.extend(losing(evidence));
     if lost.is_empty() {
         return noise;
     }
@@ -102,40 +105,57 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(lost.into_iter().chain(speaks).collect())
 }
 
-/// A queueing discipline of another namespace that drops packets or holds them back.
-fn queueing(evidence: &Evidence) -> Option<Finding> {
-    let share = evidence.host(&keys::NETNS_OTHER_QUEUE_LOSS).ok()?;
-    let who = evidence
-        .words(&keys::NETNS_OTHER_QUEUE_WHO, &Subject::host())
-        .ok()?;
-    if who.value.is_empty() {
-        return None;
-    }
-    let drops = share.value >= DROPPED.value;
-    let sentence = if drops {
-        format!(
+/// Queueing disciplines of another namespace that drop packets or hold them back.
+fn queueing(evidence: &Evidence) -> Vec<Finding> {
+    let host = Subject::host();
+    let mut findings = Vec::new();
+    if let (Ok(loss), Ok(managed), Ok(who)) = (
+        evidence.host(&keys::NETNS_OTHER_QUEUE_LOSS),
+        evidence.host(&keys::NETNS_OTHER_QUEUE_MANAGED),
+        evidence.words(&keys::NETNS_OTHER_QUEUE_WHO, &host),
+    ) {
+        let most = if loss.value >= qdisc_limit::DROPPED.value {
+            loss
+        } else {
+            managed
+        };
+        let sentence = format!(
             "a transmit queue of another network namespace drops {} of its packets: {}",
-            say::percent(share.value),
+            say::percent(most.value),
             who.value
-        )
-    } else {
-        format!(
-            "a transmit queue of another network namespace limits what it sends: {}",
-            who.value
-        )
-    };
-    let finding = if drops {
-        Finding::act(&Subject::host(), sentence).severity(Grade::High)
-    } else {
-        Finding::watch(&Subject::host(), sentence).severity(Grade::Medium)
-    };
-    Some(
-        finding
-            .confidence(Grade::High)
-            .cite(share.reading)
-            .cite(who.reading)
-            .refuted_by("with twice the rate and limit in `tc`, as many packets are dropped"),
-    )
+        );
+        let managed_much = managed.value >= qdisc_limit::MANAGED.value;
+        let finding = if loss.value >= DROPPED.value || managed_much {
+            Some(Finding::act(&host, sentence).severity(Grade::High))
+        } else if loss.value >= qdisc_limit::DROPPED.value {
+            Some(Finding::watch(&host, sentence).severity(Grade::Medium))
+        } else {
+            None
+        };
+        findings.extend(finding.map(|finding| {
+            finding
+                .confidence(Grade::High)
+                .cite(most.reading)
+                .refuted_by("`tc -s qdisc` there shows no more drops under the same load")
+        }));
+    }
+    if let Ok(held) = evidence.words(&keys::NETNS_OTHER_QUEUE_HELD, &host)
+        && !held.value.is_empty()
+        && findings.is_empty()
+    {
+        let sentence = format!(
+            "a transmit queue of another network namespace holds packets back to keep its rate: {}",
+            held.value
+        );
+        findings.push(
+            Finding::watch(&host, sentence)
+                .severity(Grade::Medium)
+                .confidence(Grade::Medium)
+                .cite(held.reading)
+                .refuted_by("with twice the rate in `tc`, replies are as late"),
+        );
+    }
+    findings
 }
 
 /// A namespace whose own counters show a loss.

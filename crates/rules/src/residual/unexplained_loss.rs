@@ -29,6 +29,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::NETNS_OTHER_LOSS,
         &keys::NETNS_OTHER_PACKETS,
         &keys::NETNS_OTHER_QUEUE_LOSS,
+        &keys::NETNS_OTHER_QUEUE_MANAGED,
         &keys::NETNS_OWN_PACKETS,
         &keys::QDISC_DROPPED,
         &keys::QDISC_DROPPED_SHARE,

@@ -42,9 +42,11 @@ pub(crate) static RULE: Rule = Rule {
     measure: None,
     doc: Doc {
         looks_for: "Waiting beyond its threshold in the resource table, in every part of the window, while none of the rules that know its \
-            causes fires: for CPUs, memory, disks, quotas, kernel locks, and client requests that no thread works on.",
+            causes fires: for CPUs, memory, disks, quotas, kernel locks, client requests that no thread works on, and TCP connections of another \
+            network namespace of this machine that wait for a retransmission timeout (200 ms or more) in 1 % of their time.",
         hurts: "A thread that waits answers no requests. The wait is added to every request that the thread serves.",
-        todo: "The finding names the resource. `rungwise check --pid` of the service shows whether its own threads wait.",
+        todo: "The finding names the resource. What another network namespace sends is lost on the way, or dropped by this host without a counter: \
+            run `rungwise check --pid` with the process that is named. `rungwise check --pid` of the service shows whether its own threads wait.",
         wrong: "Pressure covers the whole machine: the waiting tasks may be a backup or a build, not the service.",
         sources: "Documentation/accounting/psi.rst; Brendan Gregg, \"The USE Method\".",
     },
@@ -107,8 +109,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         )
     } else if key == &keys::NETNS_OTHER_STALLS {
         format!(
-            "TCP connections of another network namespace wait for a retransmission timeout in {share} of the time ({}); what they send is lost on \
-             the way, or dropped here without a counter",
+            "TCP connections of another network namespace wait for lost segments in {share} of the time: {}",
             high.reading.origin.line
         )
     } else if key == &keys::PROCESS_BLOCKED {
@@ -131,10 +132,15 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     } else {
         Finding::act(high.subject, sentence).severity(Grade::High)
     };
+    let refuted = if key == &keys::NETNS_OTHER_STALLS {
+        "`nstat -a TcpExtTCPTimeouts` in that namespace does not grow"
+    } else {
+        "`rungwise check --pid` of the service shows no thread that waits"
+    };
     finding
         .confidence(Grade::Medium)
         .cite(high.reading)
-        .refuted_by("`rungwise check --pid` of the service shows no thread that waits")
+        .refuted_by(refuted)
 }
 
 /// Whether a service waits for disks; `None` if the wait is of another kind, or no service is known.

@@ -207,6 +207,11 @@ pub(crate) static ROWS: &[Row] = &[
                 ..lost(&keys::NETNS_OTHER_LOSS, 0.05, &["other-namespaces"])
             },
             lost(&keys::NETNS_OTHER_QUEUE_LOSS, 0.005, &["other-namespaces"]),
+            lost(
+                &keys::NETNS_OTHER_QUEUE_MANAGED,
+                0.01,
+                &["other-namespaces"],
+            ),
         ],
     },
     Row {
@@ -296,7 +301,6 @@ pub(crate) static ROWS: &[Row] = &[
 
 /// Rules that name a cause of retransmission timeouts, at either end.
 const STALL_CAUSES: &[&str] = &[
-    "other-namespaces",
     "tcp-retrans",
     "tcp-stalled",
     "tcp-listen-overflow",

@@ -268,9 +268,12 @@ fn connections_for_large_calls_are_counted_also_after_a_site_has_failed() {
         "200/s",
     ];
     let with = |more: &[&str]| bench.run(&[&asked[..], more].concat());
+    with(&["--connections", "16"])
+        .expect(0)
+        .says(&["! barely enough", "near a limit they queue"]);
     with(&[]).expect(0).says(&[
         "200 /s needs at least 15 connections",
-        "the link of a site allows 1.25 times as much",
+        "the link of a site allows 1.25 times what it has to serve",
         "80 %",
         "14.0 calls per second",
     ]);
@@ -306,7 +309,7 @@ fn connections_for_large_calls_are_counted_also_after_a_site_has_failed() {
         &["--target", "1/s", "--message", "1MB"],
     ] {
         let silent = bench.run(&[&["capacity", "rpc"], words].concat()).expect(2);
-        let says = "--message and --per-connection, or --from";
+        let says = "pass --message and --per-connection, or --from";
         assert!(silent.stderr.contains(says), "{}", silent.stderr);
     }
     for (more, says) in [
@@ -349,9 +352,10 @@ fn what_a_connection_carries_is_taken_from_a_load_and_doubts_are_said() {
         bench.run(&["capacity", "rpc", "--target", "1k/s", "--from", file])
     };
     // 102 KB per reply and 10 MB/s on the one connection that there was: a hundred calls per second.
-    of(&|_| ())
-        .expect(0)
-        .says(&["needs at least 10 connections"]);
+    of(&|_| ()).expect(0).says(&[
+        "needs at least 10 connections",
+        "calls under way per connection",
+    ]);
     of(&|document| document["offered_per_s"] = 100.0.into())
         .expect(0)
         .says(&["at a fixed rate of 100 per second"]);

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 /// Calculate the connections, threads and link that a rate of remote calls needs, also after a site has failed.
 ///
 /// What a connection carries depends on the service, its buffers and its network: measure it with `rungwise load dubbo` or `load tcp` at one
-/// connection as fast as it answers, and pass the document with --from. By Little's law as many calls are under way as arrive while one
+/// connection, with a --depth from which on more calls under way do not raise the rate, and pass the document with --from. By Little's law as many calls are under way as arrive while one
 /// lasts, which is how many threads they occupy. Exit status: 0 the given limits suffice, 1 they do not, 2 the question contradicts
 /// itself, 3 the document does not say enough.
 #[derive(Debug, clap::Args)]
@@ -50,20 +50,26 @@ pub struct Request {
     pub sites: u32,
 }
 
+/// With less room than this above what is wanted, calls queue; a convention, 80 % of a limit.
+const ROOM: f64 = 1.25;
+/// Sums of exact shares may lie a hair beside a whole number.
+const HAIR: f64 = 1e-9;
+
 /// Calculates from the figures.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<CapacityRpcReport> {
     anyhow::ensure!(
         request.from.is_some() || request.message.is_some() && request.per_connection.is_some(),
-        "nothing says what a call is: give --message and --per-connection, or --from with a document of `rungwise load`"
+        "size and throughput of a call unknown; pass --message and --per-connection, or --from with a document of `rungwise load`"
     );
     let started = clock::utc_now();
     let mut notes = Vec::new();
+    let is_given = request.message.is_some() && request.per_connection.is_some();
     let (measured, target) = match &request.from {
-        Some(path) => (
+        Some(path) if !is_given => (
             Some(measured(path, &mut notes)?),
             path.display().to_string(),
         ),
-        None => (None, "figures as given".to_owned()),
+        _ => (None, "figures as given".to_owned()),
     };
     let figure = |given: Option<f64>, of: fn(&Measured) -> f64| {
         given.unwrap_or_else(|| measured.as_ref().map_or(0.0, of))
@@ -80,7 +86,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Cap
         ("--link", request.link.unwrap_or(1.0)),
         ("--service-time", call.service_s.unwrap_or(1.0)),
     ] {
-        anyhow::ensure!(value > 0.0, "{name} is zero, so nothing follows from it");
+        anyhow::ensure!(value > 0.0, "{name} must be above zero");
     }
     let site = Site {
         link_bytes_per_s: request.link,
@@ -95,9 +101,18 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Cap
         .flatten()
         .map(|sites| plan(request.target, sites, call, site, most))
         .collect();
-    let short = plans
-        .iter()
-        .any(|plan| plan.headroom.is_some_and(|headroom| headroom < 1.0));
+    let least = plans.iter().filter_map(|plan| plan.headroom);
+    let least = least.fold(f64::INFINITY, f64::min);
+    let short = least < 1.0;
+    if !short && least < ROOM {
+        notes.push(format!(
+            "the tightest limit is used for more than {:.0} %: calls do not come evenly, and near a limit they queue",
+            100.0 / ROOM
+        ));
+    }
+    if site.link_bytes_per_s.is_some() {
+        notes.push("of the link, the bytes of the calls are counted alone; headers of Ethernet, IP and TCP take some 5 % of it".to_owned());
+    }
     let exit = if short { Exit::Failed } else { Exit::Done };
     Ok(CapacityRpcReport {
         envelope: invocation.envelope(CapacityRpcReport::KIND, started, exit),
@@ -149,6 +164,19 @@ fn measured(path: &Path, notes: &mut Vec<String>) -> anyhow::Result<Measured> {
             "the load was sent at a fixed rate of {offered:.0} per second, so its connections may carry more than it shows; measure without --rate"
         ));
     }
+    let under_way =
+        measurement.achieved_per_s / connections * measurement.latency_us.uncorrected.p50 * 1e-6;
+    if measurement.offered_per_s.is_none() {
+        notes.push(format!(
+            "the load kept some {under_way:.0} calls under way per connection; as long as more (--depth) raise its rate, a connection carries more than it shows"
+        ));
+    }
+    let errors: u64 = measurement.errors.values().sum();
+    if errors > 0 {
+        notes.push(format!(
+            "{errors} requests of the load failed; the bytes of replies that report an error count with those of answers"
+        ));
+    }
     if connections > 1.0 {
         notes.push(format!(
             "the load had {connections:.0} connections: if they filled the link or the CPUs together, each alone carries more; measure with --connections 1"
@@ -188,8 +216,8 @@ fn limits(call: Call, site: Site) -> Vec<Limit> {
             resource: "threads".to_owned(),
             calls_per_s: f64::from(threads) / service_s,
             because: format!(
-                "{threads} threads, each busy for {:.0} ms per call",
-                service_s * 1e3
+                "{threads} threads, each busy for {} per call",
+                units::written(Duration::from_secs_f64(service_s))
             ),
         });
     }
@@ -199,8 +227,11 @@ fn limits(call: Call, site: Site) -> Vec<Limit> {
 
 fn plan(wanted: f64, sites: u32, call: Call, site: Site, most: Option<f64>) -> Plan {
     let calls_per_s = wanted / f64::from(sites);
-    // A sum of exact shares may lie a hair above a whole number.
-    let needed = calls_per_s * call.bytes / call.connection_bytes_per_s - 1e-9;
+    let needed = calls_per_s * call.bytes / call.connection_bytes_per_s - HAIR;
+    let headroom = |most: f64| {
+        let room = most / calls_per_s;
+        if (room - 1.0).abs() < HAIR { 1.0 } else { room }
+    };
     Plan {
         sites,
         calls_per_s,
@@ -209,7 +240,7 @@ fn plan(wanted: f64, sites: u32, call: Call, site: Site, most: Option<f64>) -> P
         link_use: site
             .link_bytes_per_s
             .map(|link| calls_per_s * call.bytes / link),
-        headroom: most.map(|most| most / calls_per_s),
+        headroom: most.map(headroom),
     }
 }
 
@@ -259,5 +290,17 @@ mod tests {
         // Exactly as many as there are is enough.
         let exact = plan(140.0, 1, CALL, site, most);
         assert_eq!(exact.connections, 10);
+        let call = Call {
+            bytes: 49e6,
+            connection_bytes_per_s: 1e6,
+            service_s: None,
+        };
+        let site = Site {
+            connections: Some(49),
+            ..Site::default()
+        };
+        let most = limits(call, site).first().map(|limit| limit.calls_per_s);
+        let exact = plan(1.0, 1, call, site, most);
+        assert_eq!((exact.connections, exact.headroom), (49, Some(1.0)));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rungwise_experiment::design::{Auto, Control, Design, Part, Point, Step};
+use rungwise_experiment::design::{Auto, Design, Part, Point, Step};
 use rungwise_experiment::lab::Blueprint;
 
 use super::build::Building;
@@ -70,16 +70,13 @@ fn render(
         let runs = runs_of(all_cells);
         writeln!(
             text,
-            "cells    {all_cells} cells of grids, {} pairs each, which decide nothing: {runs} runs, {:.0} s of load more",
+            "cells    {all_cells} cells of grids, {} pairs each, which decide nothing: at most {runs} runs, {:.0} s of load more",
             Design::PAIRS_OF_A_CELL,
             each * runs as f64
         )?;
     }
-    for Control { name, from, to } in &judging.controls {
-        writeln!(
-            text,
-            "control  a pair is discarded if {name} is outside {from} to {to} in either half"
-        )?;
+    for control in &judging.controls {
+        writeln!(text, "control  {control}")?;
     }
     if !design.baseline.is_empty() {
         writeln!(text, "start")?;

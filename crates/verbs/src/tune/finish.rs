@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use rungwise_experiment::design::{Auto, Control, Design, Guard};
+use rungwise_experiment::design::{Auto, Design, Guard};
 use rungwise_experiment::lab::{Blueprint, Found};
 use rungwise_experiment::ladder::Climbed;
 use rungwise_experiment::record::RunFolder;
@@ -230,17 +230,7 @@ fn judging(design: &Design) -> Vec<String> {
             judging.max_discards
         ),
     ];
-    lines.extend(judging.controls.iter().map(|Control { name, from, to }| {
-        format!("a pair is discarded if {name} is outside {from} to {to} in either half")
-    }));
-    if design.steps.iter().any(|step| step.grid.is_some()) {
-        lines.push(format!(
-            "cells of a grid: {} pairs each with the state before the rung, in random order, intervals of {:.3} %; they choose the cell that is judged, \
-             in new pairs, and decide nothing; its neighbours are judged against it",
-            Design::PAIRS_OF_A_CELL,
-            100.0 * (1.0 - judging.alpha)
-        ));
-    }
+    lines.extend(judging.controls.iter().map(ToString::to_string));
     lines.extend(found);
     lines
 }

@@ -6,7 +6,7 @@ use super::Reader;
 use crate::design::{Axis, Grid, Point};
 use crate::stage::{Changes, Side};
 
-/// A table of numbers with more sides is read by nobody.
+/// A table of numbers with more sides cannot be read on a page.
 const MOST_AXES: usize = 2;
 
 impl Reader<'_, '_> {
@@ -30,6 +30,14 @@ impl Reader<'_, '_> {
         for (index, axis) in rung.axes.iter().enumerate() {
             let key = format!("{key}.axes[{index}]");
             let points = self.points(axis, sides, switches, service, &key);
+            let title = &axis.get().title;
+            let is_taken = axes.iter().any(|earlier| earlier.title == *title);
+            if title.trim().is_empty() || is_taken {
+                let message =
+                    "each axis needs a title of its own, by which the report names its points";
+                self.problems
+                    .add(axis.span(), format!("{key}.title"), message);
+            }
             for earlier in &axes {
                 self.no_knob_twice(axis, earlier, &key);
             }

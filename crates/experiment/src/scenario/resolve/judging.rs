@@ -140,9 +140,9 @@ impl Reader<'_, '_> {
             Some(looks) => self.looks(looks),
         };
         let judging = Judging {
+            controls: self.controls(table, workload, &objective, &guards),
             objective,
             guards,
-            controls: self.controls(table, workload),
             min_effect: self.share(table.min_effect.as_ref(), "min_effect", 0.02),
             alpha: self.alpha(table.alpha.as_ref()),
             looks,
@@ -175,10 +175,30 @@ impl Reader<'_, '_> {
         (warmup, measure, judging)
     }
 
-    fn controls(&mut self, table: &ExperimentTable, workload: &Parameters) -> Vec<Control> {
+    fn controls(
+        &mut self,
+        table: &ExperimentTable,
+        workload: &Parameters,
+        objective: &Objective,
+        guards: &[Guard],
+    ) -> Vec<Control> {
+        let guarded = |name: &str| {
+            guards.iter().any(|guard| match guard {
+                Guard::Other { name: other, .. } => other == name,
+                Guard::P99 { .. } => name == "p99",
+                Guard::Loss { .. } | Guard::Errors { .. } => false,
+            })
+        };
         let mut controls = Vec::new();
         for (name, at) in &table.controls {
-            match control(name, at.get(), workload) {
+            let read = if name == objective.metric() || guarded(name) {
+                Err(format!(
+                    "{name} decides about changes: pairs may not be discarded by it; choose a metric that no change should move"
+                ))
+            } else {
+                control(name, at.get(), workload)
+            };
+            match read {
                 Ok(control) => controls.push(control),
                 Err(message) => {
                     let key = format!("experiment.controls.{name}");

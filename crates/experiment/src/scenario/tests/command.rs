@@ -81,9 +81,10 @@ fn a_control_is_a_range_of_a_metric_that_is_reported() {
     for (line, says) in [
         ("jobs = \"1..2\"", "does not report 'jobs'"),
         ("errors = \"0..1\"", "make it a guard"),
-        ("rate = \"100\"", "write rate = \"0.9..1.1\""),
-        ("rate = \"a..b\"", "is not a range"),
-        ("rate = \"2..1\"", "is empty"),
+        ("rate = \"1..2\"", "decides about changes"),
+        ("max = \"100\"", "write max = \"0.9..1.1\""),
+        ("max = \"a..b\"", "does not start with a number"),
+        ("max = \"2ms..1ms\"", "is empty"),
         ("p99 = \"1..2\"", "the unit is missing"),
     ] {
         let message = problem(&controls(line));

@@ -67,7 +67,7 @@ public final class Consumer {
             calls.error.get().printStackTrace();
         }
         System.out.flush();
-        // Dubbo's own hooks wait ten seconds for calls that there are none of.
+        // Dubbo's own hooks wait ten seconds for calls under way, and none is.
         Runtime.getRuntime().halt(all.length == 0 ? 1 : 0);
     }
 
