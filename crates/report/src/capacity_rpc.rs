@@ -59,7 +59,7 @@ fn verdict(report: &CapacityRpcReport) -> Verdict {
         ));
     } else if let (Some(plan), Some(limit)) = (report.plans.last(), tightest) {
         sentences.push(format!(
-            "the {} {} times what it has to serve",
+            "the {} {} times what is wanted",
             allows(limit),
             numbers::significant(limit.calls_per_s / plan.calls_per_s)
         ));

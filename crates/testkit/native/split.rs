@@ -6,6 +6,8 @@ use std::io::Read as _;
 mod shop {
     use std::hint::black_box;
 
+    // One loop for all three: three copies of it differ in speed by their alignment, on some CPUs by three quarters.
+    #[inline(never)]
     fn sum(n: u64) -> u64 {
         let mut sum = 0_u64;
         for i in 0..n {
