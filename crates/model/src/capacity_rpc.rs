@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Envelope;
 
+/// With less room than this above what is wanted, calls queue: 80 % of a limit, a convention.
+pub const ROOM: f64 = 1.25;
+
 /// The document of `capacity rpc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityRpcReport {

@@ -1,6 +1,6 @@
 //! The report of `capacity rpc`: whether the limits suffice, what each site needs, and what limits it.
 
-use rungwise_model::capacity_rpc::{CapacityRpcReport, Limit, Plan};
+use rungwise_model::capacity_rpc::{CapacityRpcReport, Limit, Plan, ROOM};
 
 use crate::block::{Block, Cell, Column, Mark, Table, Tone, Verdict};
 use crate::numbers;
@@ -26,8 +26,7 @@ pub fn blocks(report: &CapacityRpcReport) -> Vec<Block> {
 
 fn verdict(report: &CapacityRpcReport) -> Verdict {
     let short = |plan: &&Plan| plan.headroom.is_some_and(|headroom| headroom < 1.0);
-    // More than 80 % of a limit, as the note says.
-    let tight = |plan: &Plan| plan.headroom.is_some_and(|headroom| headroom < 1.25);
+    let tight = |plan: &Plan| plan.headroom.is_some_and(|headroom| headroom < ROOM);
     let all = report.plans.first();
     let mut sentences = Vec::new();
     if let Some(all) = all {

@@ -1,7 +1,7 @@
 //! Network namespaces of this machine, with the packets that their devices received.
 //!
 //! `/proc/PID/net/dev` shows the devices of that process's namespace. Those with the most packets, and those that only a name
-//! in `/run/netns` holds, are entered by a thread of its own, which reads their counters and queues and ends. Others
+//! in `/run/netns` holds, are entered, each by a thread that reads its counters and queues and ends. Others
 //! (held by a descriptor or by a thread that is not the first of its process) cannot be found. Source: namespaces(7),
 //! `fs/proc/proc_net.c` of Linux 6.18.
 

@@ -433,44 +433,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_losses_of_another_namespace_are_a_share_of_its_traffic() {
-        let ends = [
-            vec![namespace(1, 0, 0), namespace(2, 0, 0), namespace(3, 0, 0)],
-            vec![
-                namespace(1, 100, 90),
-                namespace(2, 800, 400),
-                namespace(3, 800, 16),
-            ],
-        ];
-        let moments = (ends.into_iter().zip([0.0, 10.0])).map(|(namespaces, at_s)| Moment {
-            at_s,
-            answers: [(
-                "namespaces".to_owned(),
-                Reply::Answer(Answer::Namespaces(namespaces)),
-            )]
-            .into(),
-            ..Moment::default()
-        });
-        let capture = Capture {
-            moments: moments.collect(),
-            ..Capture::default()
-        };
-        let mut evidence = Evidence::over(10.0);
-        derive(&Window::of(&capture), &mut evidence);
-        let share = evidence.host(&keys::NETNS_OTHER_LOSS).unwrap();
-        assert!((share.value - 0.2).abs() < 1e-9, "{}", share.value);
-        let who = evidence
-            .words(&keys::NETNS_OTHER_LOSS_WHO, &Subject::host())
-            .unwrap();
-        assert!(
-            who.value.starts_with("nginx (pid 2): Tcp:RetransSegs")
-                && who.value.contains("40.0/s; nginx (pid 3)"),
-            "{}",
-            who.value
-        );
-    }
-
     fn ends(first: Vec<NetworkNamespace>, last: Vec<NetworkNamespace>) -> Evidence {
         let moments = [(0.0, first), (10.0, last)].map(|(at_s, namespaces)| Moment {
             at_s,
@@ -488,6 +450,31 @@ mod tests {
         let mut evidence = Evidence::over(10.0);
         derive(&Window::of(&capture), &mut evidence);
         evidence
+    }
+
+    #[test]
+    fn the_losses_of_another_namespace_are_a_share_of_its_traffic() {
+        let both = [
+            vec![namespace(1, 0, 0), namespace(2, 0, 0), namespace(3, 0, 0)],
+            vec![
+                namespace(1, 100, 90),
+                namespace(2, 800, 400),
+                namespace(3, 800, 16),
+            ],
+        ];
+        let [first, last] = both;
+        let evidence = ends(first, last);
+        let share = evidence.host(&keys::NETNS_OTHER_LOSS).unwrap();
+        assert!((share.value - 0.2).abs() < 1e-9, "{}", share.value);
+        let who = evidence
+            .words(&keys::NETNS_OTHER_LOSS_WHO, &Subject::host())
+            .unwrap();
+        assert!(
+            who.value.starts_with("nginx (pid 2): Tcp:RetransSegs")
+                && who.value.contains("40.0/s; nginx (pid 3)"),
+            "{}",
+            who.value
+        );
     }
 
     #[test]
@@ -612,7 +599,7 @@ mod tests {
         assert_eq!(
             share(0, 18, 0, near),
             Some(0.0),
-            "nobody answers a new connection"
+            "no answer to a new connection"
         );
         assert_eq!(
             share(18, 0, 90_000, near),

@@ -35,7 +35,7 @@ const WAITING: Threshold = Threshold {
     origin: "definition: a queue that is never empty",
 };
 
-pub(crate) const HELD: Threshold = Threshold {
+const HELD: Threshold = Threshold {
     name: "times that packets were held back, per packet sent",
     value: 0.1,
     origin: "measured by `cargo xtask faults`: htb held 0.11 packets back for each sent, and p50 of nginx went from 0.5 to 1.9 ms without a queue at any look",

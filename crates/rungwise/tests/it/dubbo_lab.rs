@@ -5,6 +5,7 @@ use rungwise_host::process::locate;
 use rungwise_testkit::skipped;
 use serde_json::Value;
 
+use crate::heap_lab::can_build;
 use crate::run::{Bench, Machine};
 use crate::tune::climbed;
 
@@ -12,13 +13,8 @@ const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/dubbo-burst")
 
 #[test]
 fn four_connections_of_dubbo_answer_sooner_than_one() {
-    for program in ["mvn", "javac"] {
-        if locate(program).is_none() {
-            skipped(format_args!(
-                "no {program} in PATH; cargo xtask test installs one"
-            ));
-            return;
-        }
+    if !can_build() {
+        return;
     }
     let bench = Bench::new();
     // Few and short runs, on a machine that other tests share: enough for the order of the two, not for the figures of the page.

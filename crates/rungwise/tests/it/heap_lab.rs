@@ -7,6 +7,17 @@ use serde_json::Value;
 use crate::run::{Bench, Machine};
 use crate::tune::climbed;
 
+/// Whether Maven and a JDK are there to build a lab; says what is skipped otherwise.
+pub(crate) fn can_build() -> bool {
+    let missing = ["mvn", "javac"].into_iter().find(|it| locate(it).is_none());
+    if let Some(program) = missing {
+        skipped(format_args!(
+            "no {program} in PATH; cargo xtask test installs one"
+        ));
+    }
+    missing.is_none()
+}
+
 fn lab(name: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs");
     std::fs::read_to_string(format!("{root}/{name}/scenario.toml")).unwrap()
@@ -14,13 +25,8 @@ fn lab(name: &str) -> String {
 
 #[test]
 fn a_log_line_and_a_large_order_cost_heap_in_spring_boot() {
-    for program in ["mvn", "javac"] {
-        if locate(program).is_none() {
-            skipped(format_args!(
-                "no {program} in PATH; cargo xtask test installs one"
-            ));
-            return;
-        }
+    if !can_build() {
+        return;
     }
     let bench = Bench::new();
     // Few and short runs: enough for an effect of a factor of two, not for the figures of the page.

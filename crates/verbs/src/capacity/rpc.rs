@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rungwise_host::clock;
-use rungwise_model::capacity_rpc::{Call, CapacityRpcReport, Limit, Plan, Site};
+use rungwise_model::capacity_rpc::{Call, CapacityRpcReport, Limit, Plan, ROOM, Site};
 use rungwise_model::load::LoadReport;
 use rungwise_model::{Exit, units};
 
@@ -50,8 +50,6 @@ pub struct Request {
     pub sites: u32,
 }
 
-/// With less room than this above what is wanted, calls queue; a convention, 80 % of a limit.
-const ROOM: f64 = 1.25;
 /// Sums of exact shares may lie a hair beside a whole number.
 const HAIR: f64 = 1e-9;
 
