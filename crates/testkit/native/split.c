@@ -17,11 +17,13 @@ static volatile uint64_t sink;
 
 /* GCC gives a function that calls none no frame, whatever the options, unless its address is used. */
 #define FRAME __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
-#define WORK(name) FUNCTION void name(uint64_t n) { FRAME; for (uint64_t i = 0; i < n; i++) sink += i * i; }
-WORK(seventy)
-WORK(twenty)
-WORK(ten)
-WORK(replaceable_name_of_the_same_length_as_markup)
+/* One loop for all: copies of it differ in speed by their alignment, on some CPUs by three quarters. */
+FUNCTION void sum(uint64_t n) { FRAME; for (uint64_t i = 0; i < n; i++) sink += i * i; }
+#define WORK(name, times) FUNCTION void name(uint64_t n) { sum((times) * n); sink++; }
+WORK(seventy, 7)
+WORK(twenty, 2)
+WORK(ten, 1)
+WORK(replaceable_name_of_the_same_length_as_markup, 1)
 
 /* Rounds of varying length, so that they are never in step with a clock. */
 static uint64_t state = 7;
@@ -34,8 +36,8 @@ FUNCTION void *work(void *name) {
     prctl(PR_SET_NAME, name);
     for (;;) {
         uint64_t n = varying();
-        seventy(7 * n);
-        twenty(2 * n);
+        seventy(n);
+        twenty(n);
         ten(n);
     }
 }
@@ -87,7 +89,7 @@ FUNCTION void *idles(void *name) {
 
 FUNCTION void child_work(void) {
     uint64_t until = now() + 30000000;
-    while (now() < until) seventy(1000);
+    while (now() < until) seventy(150);
     sink++;
 }
 
