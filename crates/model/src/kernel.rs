@@ -609,8 +609,28 @@ pub struct Events {
     /// Runs of threads of at least 5 ms; absent from captures that did not watch them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_runs: Option<Box<LongRuns>>,
+    /// Calls of fsync by process; absent from captures that did not watch them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syncs: Option<Vec<SyncTimes>>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
+}
+
+/// How long the calls of fsync of one process took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SyncTimes {
+    /// The process.
+    pub process: u32,
+    /// Seconds they were watched for.
+    pub watched: f64,
+    /// How many ended.
+    pub number: u64,
+    /// How many took 10 ms or longer.
+    pub slow: u64,
+    /// Half of them took at most so long, seconds.
+    pub median: f64,
+    /// The longest, seconds.
+    pub longest: f64,
 }
 
 /// Calls of connect(2) by process.

@@ -19,13 +19,13 @@ use rungwise_formats::kallsyms::Names;
 use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
 use rungwise_host::live::Live;
-use rungwise_model::kernel::{Connects, Events, FailedConnects, LongRun, LongRuns};
+use rungwise_model::kernel::{Connects, Events, FailedConnects, LongRun, LongRuns, SyncTimes};
 
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::perf::{self, Ring, Seen};
 use crate::tasks::Tasks;
-use crate::{runs, symbols, tracefs};
+use crate::{runs, symbols, syncs, tracefs};
 
 const CONTENTION: &str = "lock:contention_begin";
 const DROP: &str = "skb:kfree_skb";
@@ -33,6 +33,8 @@ const SYSCALL: &str = "raw_syscalls:sys_enter";
 /// As the evidence calls it; records of the scheduler, without a tracepoint.
 const SWITCH: &str = "context-switches";
 const CONNECT: &str = "syscalls:sys_exit_connect";
+/// As the evidence calls calls of fsync, of which file systems and system calls have events of several names.
+const SYNC: &str = "fsync";
 /// As perf-stat(1) calls it; counted by the scheduler itself, without a tracepoint.
 const MIGRATION: &str = "cpu-migrations";
 
@@ -57,6 +59,22 @@ const FAILURES: &[(i32, &str)] = &[
 ];
 /// Key for counts that are not broken down.
 const OTHERS: &str = "[others]";
+
+/// All events that have a format.
+const EVENTS: &[&str] = &[
+    CONNECT,
+    CONTENTION,
+    DROP,
+    SYSCALL,
+    syncs::FILE_SYSTEMS[0].0,
+    syncs::FILE_SYSTEMS[0].1,
+    syncs::FILE_SYSTEMS[1].0,
+    syncs::FILE_SYSTEMS[1].1,
+    syncs::CALLS[0].0,
+    syncs::CALLS[0].1,
+    syncs::CALLS[1].0,
+    syncs::CALLS[1].1,
+];
 
 const TRIED: &str = "count kernel events";
 
@@ -83,8 +101,21 @@ impl Counter {
     /// counted, with the reason; the others are counted.
     pub fn start(longest: Duration) -> Result<Self> {
         let mut refused = BTreeMap::new();
-        let mut formats = tracefs::formats(&[CONNECT, CONTENTION, DROP, SYSCALL]);
+        let mut formats = tracefs::formats(EVENTS);
         let cpus = perf::cpus(&Live)?;
+        let mut syncs = |pairs| {
+            syncs::Watch::open(pairs, &formats, &cpus)
+                .map_err(|error| refused.insert(SYNC.to_owned(), error.to_string()))
+                .ok()
+                .flatten()
+        };
+        let file_syncs = syncs(&syncs::FILE_SYSTEMS);
+        let sync_calls = syncs(&syncs::CALLS);
+        if let (None, None, Some(Err(why))) =
+            (&file_syncs, &sync_calls, formats.get(syncs::CALLS[0].0))
+        {
+            refused.insert(SYNC.to_owned(), why.clone());
+        }
         let mut watch = |event: &'static str, extra: Option<SampleFlag>| {
             let opened = formats
                 .remove(event)
@@ -127,6 +158,9 @@ impl Counter {
             connects: connects.map(|(watch, _)| watch),
             switches,
             long_runs: None,
+            file_syncs,
+            sync_calls,
+            syncs: Vec::new(),
             result,
             connected: BTreeMap::new(),
             reason: format.field("reason").cloned(),
@@ -139,6 +173,8 @@ impl Counter {
         let began = clock::now();
         reader.each(Watch::enable);
         reader.switches.iter_mut().for_each(runs::Watch::enable);
+        reader.file_syncs.iter_mut().for_each(syncs::Watch::enable);
+        reader.sync_calls.iter_mut().for_each(syncs::Watch::enable);
         let thread = std::thread::Builder::new()
             .name("event-counter".to_owned())
             .spawn(move || reader.run(&stopped, began, longest))
@@ -232,6 +268,7 @@ impl Ended {
             long_runs: counted.long_runs.map(Box::new),
             turned_away,
             connects,
+            syncs: (!refused.contains_key(SYNC)).then_some(counted.syncs),
             refused,
         }
     }
@@ -366,6 +403,12 @@ struct Reader {
     switches: Option<runs::Watch>,
     /// Long runs, and the seconds they were watched for, once that has ended.
     long_runs: Option<LongRuns>,
+    /// Syncs as file systems tell them, in the whole window.
+    file_syncs: Option<syncs::Watch>,
+    /// Syncs of any file system, for a part of it.
+    sync_calls: Option<syncs::Watch>,
+    /// Syncs that were watched, once that has ended.
+    syncs: Vec<SyncTimes>,
     /// Where a record of a connect has its result.
     result: Option<Field>,
     /// Calls of connect(2) by process.
@@ -389,6 +432,7 @@ struct Counted {
     migrations: BTreeMap<u32, u64>,
     connected: BTreeMap<u32, Calls>,
     long_runs: Option<LongRuns>,
+    syncs: Vec<SyncTimes>,
     stacks: Fold,
     reasons: BTreeMap<u64, u64>,
 }
@@ -404,10 +448,11 @@ impl Reader {
                 self.others().for_each(Watch::disable);
                 seconds = Some(passed());
                 self.end_switches(passed());
+                self.end_sync_calls(passed());
             }
             let wait = if seconds.is_none() {
                 left.min(EVERY)
-            } else if self.drops.is_some() {
+            } else if self.drops.is_some() || self.file_syncs.is_some() {
                 EVERY
             } else {
                 break;
@@ -418,6 +463,12 @@ impl Reader {
             self.drain();
             if self.switches.as_mut().is_some_and(runs::Watch::drain) {
                 self.end_switches(passed());
+            }
+            if self.sync_calls.as_mut().is_some_and(syncs::Watch::drain) {
+                self.end_sync_calls(passed());
+            }
+            if self.file_syncs.as_mut().is_some_and(syncs::Watch::drain) {
+                self.end_file_syncs(passed());
             }
             if let Some(mut calls) = self.syscalls.take_if(enough) {
                 calls.disable();
@@ -431,6 +482,8 @@ impl Reader {
         self.each(Watch::disable);
         let ended = passed();
         self.end_switches(ended);
+        self.end_sync_calls(ended);
+        self.end_file_syncs(ended);
         self.drain();
         let counts =
             |watch: Option<Watch>| watch.map(|mut watch| watch.counts()).unwrap_or_default();
@@ -449,6 +502,7 @@ impl Reader {
             migrations: counts(self.migrations),
             connected: self.connected,
             long_runs: self.long_runs,
+            syncs: self.syncs,
             stacks: self.stacks,
             reasons: self.reasons,
         }
@@ -471,6 +525,16 @@ impl Reader {
                 threads: threads.collect(),
             });
         }
+    }
+
+    /// Stops to watch system calls that sync.
+    fn end_sync_calls(&mut self, seconds: f64) {
+        end_syncs(self.sync_calls.take(), seconds, &mut self.syncs);
+    }
+
+    /// Stops to watch the syncs of file systems.
+    fn end_file_syncs(&mut self, seconds: f64) {
+        end_syncs(self.file_syncs.take(), seconds, &mut self.syncs);
     }
 
     fn each(&mut self, mut act: impl FnMut(&mut Watch)) {
@@ -518,6 +582,23 @@ impl Reader {
                     *self.reasons.entry(reason).or_default() += sample.period;
                 }
             });
+        }
+    }
+}
+
+/// Of a process that both ways have seen, what was watched for longer is kept.
+fn end_syncs(watch: Option<syncs::Watch>, seconds: f64, known: &mut Vec<SyncTimes>) {
+    let Some(mut watch) = watch else { return };
+    watch.disable();
+    watch.drain();
+    for times in watch.into_times(seconds) {
+        match known
+            .iter_mut()
+            .find(|known| known.process == times.process)
+        {
+            Some(known) if known.watched < times.watched => *known = times,
+            Some(_) => {}
+            None => known.push(times),
         }
     }
 }

@@ -15,6 +15,7 @@ mod perf;
 mod runs;
 mod sampler;
 mod symbols;
+mod syncs;
 mod tasks;
 mod tlb;
 mod tracefs;

@@ -94,6 +94,8 @@ pub(crate) struct Switch {
 pub(crate) struct Sample<'a> {
     pub(crate) process: u32,
     pub(crate) thread: u32,
+    /// Of the clock of perf, ns.
+    pub(crate) time: u64,
     pub(crate) mode: Mode,
     /// Events that it stands for.
     pub(crate) period: u64,
@@ -111,7 +113,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Opens an event that samples `fields`, which may be TID, PERIOD, CALLCHAIN and RAW; TID and TIME where it has no samples but switches.
+    /// Opens an event that samples `fields`, which may be TID, TIME, PERIOD, CALLCHAIN and RAW; TID and TIME where it has no samples but switches.
     pub(crate) fn open(builder: &mut Builder<'_>, fields: SampleFlag) -> io::Result<Self> {
         Self::with_room(builder, fields, RING)
     }
@@ -220,6 +222,7 @@ fn sample<'a>(
     let mut sample = Sample {
         process: 0,
         thread: 0,
+        time: 0,
         mode,
         period: 1,
         chain: &[],
@@ -228,6 +231,9 @@ fn sample<'a>(
     if fields.contains(SampleFlag::TID) {
         sample.process = u32::from_ne_bytes(take(&mut rest)?);
         sample.thread = u32::from_ne_bytes(take(&mut rest)?);
+    }
+    if fields.contains(SampleFlag::TIME) {
+        sample.time = u64::from_ne_bytes(take(&mut rest)?);
     }
     if fields.contains(SampleFlag::PERIOD) {
         sample.period = u64::from_ne_bytes(take(&mut rest)?);
@@ -282,10 +288,12 @@ mod tests {
     #[test]
     fn a_sample_has_what_was_asked_for_in_the_kernels_order() {
         let mut chain = Vec::new();
-        let fields = SampleFlag::TID | SampleFlag::PERIOD | SampleFlag::CALLCHAIN;
-        let body = body(&[who(), 1000, 2, 11, 12]);
+        let fields =
+            SampleFlag::TID | SampleFlag::TIME | SampleFlag::PERIOD | SampleFlag::CALLCHAIN;
+        let body = body(&[who(), 55, 1000, 2, 11, 12]);
         let found = sample(&body, fields, Mode::Kernel, &mut chain).unwrap();
         assert_eq!((found.process, found.thread, found.period), (7, 8, 1000));
+        assert_eq!(found.time, 55);
         assert_eq!((found.chain, found.raw), (&[11, 12][..], &[][..]));
     }
 

@@ -197,7 +197,8 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         page += "\nTrials of chosen kinds count only where harm begins, not in shares:\n\n";
         commands(&mut page, &asked);
     }
-    page += "\n[trials.jsonl](../crates/rules/data/trials.jsonl) contains all trials with their parameters, one per line.\n";
+    page += "\n[trials.jsonl](../crates/rules/data/trials.jsonl) contains all trials with their parameters, one per line. `.ci/run` plants a small fixed\n\
+         set, `.ci/release` random faults of both layers with a fresh seed.\n";
     page += "\n\
          Each trial plants a fault in a service under an ordinary load (20 to 60 % of one CPU), confirms it by other means, and asks\n\
          `rungwise check`, `jvm threads` or `jvm gc`. Kind, severity, service, load and neighbours follow from the seed. Harm is what a\n\

@@ -26,12 +26,16 @@ const SYSCALL: &str = "raw_syscalls:sys_enter";
 const MIGRATION: &str = "cpu-migrations";
 const SWITCH: &str = "context-switches";
 const CONNECT: &str = "syscalls:sys_exit_connect";
+const SYNC: &str = "fsync";
 
 const SNMP: &str = "/proc/net/snmp";
 const SNMP6: &str = "/proc/net/snmp6";
 
 /// Fewer long runs of a thread may be chance: a busy machine is watched for a tenth of a second.
 const FEWEST_RUNS: u64 = 5;
+
+/// Fewer slow calls of fsync may be chance, as after a snapshot of the disk.
+const FEWEST_SYNCS: u64 = 3;
 
 /// The reason of packets that a rule or the policy of a chain dropped.
 const NETFILTER: &str = "NETFILTER_DROP";
@@ -62,6 +66,10 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::PROCESS_CONNECT_FAILED_SHARE,
         &keys::PROCESS_LONG_RUNS,
         &keys::PROCESS_LONG_RUN_SHARE,
+        &keys::PROCESS_SYNCS,
+        &keys::PROCESS_SYNC_LONGEST,
+        &keys::PROCESS_SYNC_MEDIAN,
+        &keys::PROCESS_SYNC_SLOW,
         &keys::SYSCALL_DATAGRAMS_PER_CALL,
         &keys::SYSCALL_RATE,
         &keys::UNIX_TURNED_AWAY,
@@ -71,7 +79,8 @@ pub(crate) static PROBE: Probe = Probe {
 Tracepoints of the kernel, counted on every CPU: dropped packets in the whole window, unless there are more than \
 100,000; contended locks for at most two seconds (likewise task migrations, a software event without a tracepoint), \
 and system calls until their rate is known, because counting slows each of them by some 170 ns. Calls of connect(2) and \
-their errors are sampled in the same part (all of them up to 997 calls per second and CPU), and runs of 5 ms and more: how long a thread was on CPUs, or preempted, before it waited. Counts are exact; \
+their errors are sampled in the same part (all of them up to 997 calls per second and CPU), and runs of 5 ms and more: how long a thread was on CPUs, or preempted, before it waited. Calls of fsync(2) are timed \
+in the whole window on ext4 and f2fs, which have tracepoints for it, and on other file systems in that part. Counts are exact; \
 stacks of contended locks and drop reasons are sampled, at most 997 per second and CPU, and their shares are applied \
 to the count.
 
@@ -95,6 +104,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             record_turned_away(events, evidence);
             record_failed_connects(events, evidence);
             record_long_runs(events, evidence);
+            record_syncs(events, evidence);
         }
         Ok(Answer::Events(_)) => {
             let why = Absence::because("kernel events were counted for zero seconds");
@@ -335,6 +345,48 @@ fn record_long_runs(events: &Events, evidence: &mut Evidence) {
     enter::absent_if_unset(evidence, &keys, &none, SWITCH);
 }
 
+fn record_syncs(events: &Events, evidence: &mut Evidence) {
+    let keys: [&'static Key; 4] = [
+        &keys::PROCESS_SYNCS,
+        &keys::PROCESS_SYNC_LONGEST,
+        &keys::PROCESS_SYNC_MEDIAN,
+        &keys::PROCESS_SYNC_SLOW,
+    ];
+    if !counted(events, SYNC, &keys, evidence) {
+        return;
+    }
+    let Some(syncs) = &events.syncs else {
+        let why = Absence::because("the capture contains no times of fsync");
+        return evidence.absent(&keys, &why, SYNC);
+    };
+    for times in syncs {
+        if times.slow < FEWEST_SYNCS || times.watched <= 0.0 {
+            continue;
+        }
+        let line = format!(
+            "{} of {} calls in {:.2} s took 10 ms or longer; median {:.2} ms, longest {:.1} ms",
+            times.slow,
+            times.number,
+            times.watched,
+            times.median * 1e3,
+            times.longest * 1e3
+        );
+        let values = [
+            times.number as f64 / times.watched,
+            times.longest,
+            times.median,
+            times.slow as f64 / times.number as f64,
+        ];
+        for (key, value) in keys.into_iter().zip(values) {
+            let subject = Subject::new(Kind::Process, times.process);
+            evidence.number(key, subject, value, Origin::new(SYNC, line.clone()));
+        }
+    }
+    let none =
+        Absence::none("no process called fsync that took 10 ms or longer at least three times");
+    enter::absent_if_unset(evidence, &keys, &none, SYNC);
+}
+
 /// UDP datagrams that programs received and sent per second.
 fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
     let counted = |counters: snmp::Counters<'_>, protocol: &'static str| -> BTreeMap<(), f64> {
@@ -357,7 +409,7 @@ fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::{Connects, FailedConnects, LongRuns};
+    use rungwise_model::kernel::{Connects, FailedConnects, LongRuns, SyncTimes};
 
     use super::*;
     use crate::capture::{Capture, Moment, Raw, Reply};
@@ -445,6 +497,24 @@ mod tests {
                     })
                     .into(),
             })),
+            syncs: Some(vec![
+                SyncTimes {
+                    process: 51,
+                    watched: 10.0,
+                    number: 720,
+                    slow: 9,
+                    median: 0.0014,
+                    longest: 0.021,
+                },
+                SyncTimes {
+                    process: 52,
+                    watched: 2.0,
+                    number: 8,
+                    slow: 2,
+                    median: 0.001,
+                    longest: 0.04,
+                },
+            ]),
             refused: BTreeMap::new(),
         }
     }
@@ -522,6 +592,25 @@ mod tests {
         };
         assert!((of(&keys::PROCESS_LONG_RUNS) - 13.0).abs() < 1e-9);
         assert!((of(&keys::PROCESS_LONG_RUN_SHARE) - 0.13).abs() < 1e-9);
+    }
+
+    #[test]
+    fn slow_calls_of_fsync_are_a_share_once_there_are_three() {
+        let evidence = evidence_of(events());
+        let of = |key, pid: u32| evidence.quantity(key, &Subject::new(Kind::Process, pid));
+        assert!((of(&keys::PROCESS_SYNCS, 51).unwrap().value - 72.0).abs() < 1e-9);
+        let slow = of(&keys::PROCESS_SYNC_SLOW, 51).unwrap();
+        assert!((slow.value - 0.0125).abs() < 1e-9);
+        assert_eq!(
+            slow.reading.origin.line,
+            "9 of 720 calls in 10.00 s took 10 ms or longer; median 1.40 ms, longest 21.0 ms"
+        );
+        assert!(of(&keys::PROCESS_SYNC_SLOW, 52).is_err());
+        let before = evidence_of(Events {
+            syncs: None,
+            ..events()
+        });
+        assert!(before.each(&keys::PROCESS_SYNC_SLOW).is_err());
     }
 
     #[test]

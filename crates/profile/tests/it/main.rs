@@ -8,7 +8,10 @@
 )]
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -177,6 +180,32 @@ fn drops_are_counted_when_the_time_of_the_others_is_over() {
     assert!(seconds >= 0.3, "{events:?}");
     let closed = events.drops.get("NO_SOCKET").copied().unwrap_or_default();
     assert!(closed >= 200, "{:?}", events.drops);
+}
+
+#[test]
+fn calls_of_fsync_are_timed_by_process() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("synced");
+    let mut file = File::create(&path).unwrap();
+    let counter = Counter::start(Duration::from_secs(5)).unwrap();
+    let began = Instant::now();
+    for _ in 0..20 {
+        file.write_all(b"line\n").unwrap();
+        file.sync_all().unwrap();
+    }
+    let longest = began.elapsed().as_secs_f64();
+    let events = counter.stop();
+    std::fs::remove_file(&path).unwrap();
+    let Some(syncs) = events.syncs else {
+        skipped(format_args!("{:?}", events.refused));
+        return;
+    };
+    let own = syncs
+        .iter()
+        .find(|times| times.process == std::process::id());
+    let own = own.unwrap_or_else(|| panic!("{syncs:?}"));
+    assert_eq!(own.number, 20, "{own:?}");
+    assert!(own.median > 0.0 && own.median <= own.longest, "{own:?}");
+    assert!(own.longest <= longest && own.slow <= 20, "{own:?}");
 }
 
 #[test]

@@ -7,10 +7,14 @@
 use std::fmt::Write as _;
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Quantity};
+use rungwise_model::evidence::{Evidence, Quantity, Subject, Unit};
+use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
 use super::{cite_members, who};
+use crate::disk::disk_sync;
+use crate::process::SERVICE;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const USED: Threshold = Threshold {
@@ -51,28 +55,41 @@ const STUCK: Threshold = Threshold {
     origin: "measured by `cargo xtask faults`: postgres behind 40 writes/s (version 1) slept in state D all the time, and io.pressure read 0.06 %",
 };
 
+const SHARED: Threshold = Threshold {
+    name: "used share of the limit, where calls of fsync of a process of the group take much longer than most",
+    value: 0.20,
+    origin: "own guess: a call waits for all bytes before it, so that bursts meet the limit long before the mean does",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "cgroup-io-limit",
     topic: "cgroup",
     summary: "a control group is throttled by its limit on reads or writes",
-    needs: &[
-        &keys::CGROUP_IO_LIMIT,
-        &keys::CGROUP_IO_USED,
-        &keys::CGROUP_IO_WAIT,
-        &keys::CGROUP_MEMBERS,
-        &keys::CGROUP_OWN,
-        &keys::DISK_BUSY,
-        &keys::PROCESS_BLOCKED,
-        &keys::PSI_IO_SOME,
-    ],
-    thresholds: &[USED, HALF, MOST, IDLE, WAITING, STUCK],
+    needs: needs!(
+        [
+            &keys::CGROUP_IO_LIMIT,
+            &keys::CGROUP_IO_USED,
+            &keys::CGROUP_IO_WAIT,
+            &keys::CGROUP_MEMBERS,
+            &keys::CGROUP_OWN,
+            &keys::DISK_BUSY,
+            &keys::PROCESS_BLOCKED,
+            &keys::PROCESS_SYNCS,
+            &keys::PROCESS_SYNC_LONGEST,
+            &keys::PROCESS_SYNC_MEDIAN,
+            &keys::PROCESS_SYNC_SLOW,
+            &keys::PSI_IO_SOME
+        ],
+        SERVICE
+    ),
+    thresholds: &[USED, HALF, MOST, IDLE, WAITING, STUCK, SHARED],
     knobs: &[],
     measure: Some(Measure::more(&keys::CGROUP_IO_USED)),
     doc: Doc {
         looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
             blkio.throttle), and more than half of that in every part of the window, while tasks wait for a disk in more than 5 % of the time; \
             or more than 50 %, and more than half of that in every part of the window, while its tasks wait for a disk in more than 50 % of the \
-            time and no disk is busy.",
+            time and no disk is busy; or more than 20 %, while some calls of fsync of a service in it take much longer than most (disk-sync).",
         hurts: "Each request above the limit is delayed by the kernel. A log line that is synced or a page that is read then takes \
             as long as the queue of delayed requests.",
         todo: "Raise or remove the limit: `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
@@ -107,6 +124,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         // Throttling lets requests through in bursts, so a short part of the window may hold fewer.
         if used.value <= line || !used.always(|share| share > line / 2.0) {
+            findings.extend(in_bursts(evidence, group, used));
             continue;
         }
         let mut sentence = format!(
@@ -178,6 +196,37 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(Finding::clear(sentence).below(most, line_of_most));
     }
     Ok(findings)
+}
+
+/// The group reaches its limit in bursts, so that some calls of fsync of a service in it wait.
+fn in_bursts(evidence: &Evidence, group: &Subject, used: &Quantity<'_>) -> Option<Finding> {
+    let members = evidence.words(&keys::CGROUP_MEMBERS, group).ok()?;
+    let limit = evidence.words(&keys::CGROUP_IO_LIMIT, group).ok()?;
+    let of_group = |slowest: &disk_sync::Slowest<'_>| {
+        let pid = format!("({})", slowest.process.name());
+        members.value.contains(&pid)
+    };
+    let slowest = disk_sync::with_slowest(evidence)
+        .into_iter()
+        .find(of_group)?;
+    if used.value < SHARED.value {
+        return None;
+    }
+    let sentence = format!(
+        "{} uses {} of its disk limit of {} on average, and reaches it in bursts: {} of the calls of fsync take 10 ms or longer, up to {}",
+        who(group, evidence),
+        say::percent(used.value),
+        limit.value,
+        say::percent(slowest.share.value),
+        number_of(Unit::Seconds, slowest.longest.value)
+    );
+    let finding = Finding::act(group, sentence)
+        .severity(Grade::Medium)
+        .cite(used.reading)
+        .cite(slowest.share.reading)
+        .cite(limit.reading)
+        .refuted_by("the slowest calls of fsync stay as slow with the limit removed for a minute");
+    Some(cite_members(finding, group, evidence))
 }
 
 /// The busiest disk, if even that one has nothing to do most of the time: something else delays the requests.

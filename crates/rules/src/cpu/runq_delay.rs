@@ -9,7 +9,7 @@ use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::group;
-use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
+use crate::{Doc, Judgement, Measure, Rule, Threshold, process, residual, say};
 
 const WAITS: Threshold = Threshold {
     name: "share of the window spent waiting for a CPU",
@@ -49,6 +49,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CGROUP_OF_PROCESS,
         &keys::CGROUP_OWN,
         &keys::CGROUP_THROTTLED,
+        &keys::CPU_BUSY,
         &keys::CPU_BUSY_MEAN,
         &keys::CPU_SOFTIRQ,
         &keys::CPU_STEAL_MEAN,
@@ -56,6 +57,8 @@ pub(crate) static RULE: Rule = Rule {
         &keys::PSI_CPU_SOME,
         &keys::SCHED_LAST_CPU,
         &keys::SCHED_NAME,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
         &keys::SCHED_RUN_DELAY,
     ],
     thresholds: &[WAITS, FULL, STOLEN, THROTTLED, SOFTIRQ],
@@ -189,7 +192,10 @@ fn cause(
     let busy = evidence.host(&keys::CPU_BUSY_MEAN)?;
     let mean = say::percent(busy.value);
     if busy.value > FULL.value {
-        let sentence = format!("{who}; the CPUs are full ({mean}), so no placement helps");
+        let sentence = format!(
+            "{who}; the CPUs are full ({mean}, {}), so no placement helps",
+            residual::busiest(evidence)
+        );
         return Ok(Finding::watch(subject, sentence)
             .confidence(Grade::High)
             .cite(busy.reading));

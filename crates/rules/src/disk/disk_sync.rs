@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use rungwise_model::check::{Finding, Grade};
+use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Quantity, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
@@ -48,6 +48,25 @@ const MOSTLY: Threshold = Threshold {
         8088 ms; at 30 % an application took p99 from 0.2 to 3.9 ms, and at 12 % and below the p99 of most stayed",
 };
 
+const SLOWEST: Threshold = Threshold {
+    name: "share of a service's calls of fsync that take 10 ms or longer, from which on there is something to act on",
+    value: 0.005,
+    origin: "measured by `cargo xtask faults`, seeds 31003 and 31004: logs with p99 of 20.8 and 33.6 ms, 2.7 and 2.9 ms without the fault, were in fsync \
+        in 6 % and 12 % of the samples as before; half of one in a hundred is the share of p99 that half of the requests cause",
+};
+
+const TIMES: Threshold = Threshold {
+    name: "longest of them, as a multiple of the median",
+    value: 5.0,
+    origin: "definition of harm in docs/truth.md: p99 five times as long",
+};
+
+const OFTEN: Threshold = Threshold {
+    name: "its calls of fsync per second",
+    value: 5.0,
+    origin: "own guess: a thread in the background that syncs once a second delays no client",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "disk-sync",
     topic: "disk",
@@ -58,16 +77,21 @@ pub(crate) static RULE: Rule = Rule {
             &keys::DISK_FLUSH_TIME,
             &keys::DISK_USERS,
             &keys::PROCESS_SYNCING,
+            &keys::PROCESS_SYNCS,
+            &keys::PROCESS_SYNC_LONGEST,
+            &keys::PROCESS_SYNC_MEDIAN,
+            &keys::PROCESS_SYNC_SLOW,
             &keys::PSI_IO_SOME
         ],
         SERVICE
     ),
-    thresholds: &[SHARE, SLOW, WAITING, SYNCING, MOSTLY],
+    thresholds: &[SHARE, SLOW, WAITING, SYNCING, MOSTLY, SLOWEST, TIMES, OFTEN],
     knobs: &[],
     measure: Some(Measure::more(&keys::DISK_FLUSH_TIME)),
     doc: Doc {
         looks_for: "A disk whose flushes take more than 2 ms each and together more than 20 % of the window, while some task waits for a \
-            disk in more than 10 % of the time. A process that serves clients and is in fsync in 3 % of the samples is watched; in 50 %, it is something to act on.",
+            disk in more than 10 % of the time. A process that serves clients and is in fsync in 3 % of the samples is watched; in 50 %, it is something to act on. So is one that calls fsync five times a second or more, if 0.5 % of the \
+            calls take 10 ms or longer and the longest is more than five times the median.",
         hurts: "Each commit or synced log line waits for a flush. The rate of one writer is at most one over that time, \
             whatever the CPU and the disk could do.",
         todo: "Sync in groups instead of for each request (commit_delay of PostgreSQL, appendfsync everysec of Redis, buffered access \
@@ -80,7 +104,11 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn judge(evidence: &Evidence) -> Judgement {
-    let syncing = syncing(evidence);
+    let mut syncing = syncing(evidence);
+    for finding in slowest(evidence) {
+        syncing.retain(|known| known.outcome == Outcome::Act || known.subject != finding.subject);
+        syncing.insert(0, finding);
+    }
     let disks = match evidence.each(&keys::DISK_FLUSHES) {
         Err(absence) if syncing.is_empty() => return Err(absence),
         disks => disks.unwrap_or_default(),
@@ -134,6 +162,57 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(Finding::clear(sentence).below(most, SHARE.value));
     }
     Ok(findings)
+}
+
+/// A process whose slowest calls of fsync are much longer than most.
+pub(crate) struct Slowest<'e> {
+    pub(crate) process: &'e Subject,
+    pub(crate) share: Quantity<'e>,
+    pub(crate) longest: Quantity<'e>,
+    pub(crate) median: Quantity<'e>,
+}
+
+/// Services whose slowest calls of fsync make their slowest replies.
+pub(crate) fn with_slowest(evidence: &Evidence) -> Vec<Slowest<'_>> {
+    let slow = evidence.each(&keys::PROCESS_SYNC_SLOW).unwrap_or_default();
+    let of_service = |(process, share): (&Subject, Quantity<'_>)| {
+        let value = |key| evidence.quantity(key, process).ok();
+        let longest = value(&keys::PROCESS_SYNC_LONGEST)?;
+        let median = value(&keys::PROCESS_SYNC_MEDIAN)?;
+        let holds = share.value >= SLOWEST.value
+            && longest.value > TIMES.value * median.value
+            && value(&keys::PROCESS_SYNCS)?.value >= OFTEN.value
+            && is_service(evidence, process.name());
+        holds.then_some((longest, median))
+    };
+    slow.into_iter()
+        .filter_map(|(process, share)| {
+            let (longest, median) = of_service((process, share))?;
+            Some(Slowest {
+                process,
+                share,
+                longest,
+                median,
+            })
+        })
+        .collect()
+}
+
+fn slowest(evidence: &Evidence) -> Vec<Finding> {
+    let finding = |slowest: Slowest<'_>| {
+        let sentence = format!(
+            "{}: {} of its calls of fsync take 10 ms or longer, up to {}, where half take at most {}; its clients wait as well",
+            called(evidence, slowest.process),
+            say::percent(slowest.share.value),
+            number_of(Unit::Seconds, slowest.longest.value),
+            number_of(Unit::Seconds, slowest.median.value)
+        );
+        Finding::act(slowest.process, sentence)
+            .severity(Grade::Medium)
+            .cite(slowest.share.reading)
+            .refuted_by("the slowest replies stay as slow with syncing disabled for a minute")
+    };
+    with_slowest(evidence).into_iter().map(finding).collect()
 }
 
 /// Services that are often in a flush; of several processes of one name the one that is there most.

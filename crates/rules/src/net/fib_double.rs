@@ -81,6 +81,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     let (device, filter) = filtered(evidence)?;
     let little = seen.share.value <= SHARE.value;
     if little && filter.value < 0.5 {
+        // The filter that costs it may be set in another namespace.
+        other_namespaces::ours_alone(evidence)?;
         return Ok(vec![
             seen.clear(format!("{sentence}, with no filter set"), SHARE.value)
                 .cite(filter.reading),

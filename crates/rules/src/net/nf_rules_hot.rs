@@ -107,6 +107,8 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .cite(legacy.reading),
         ]);
     }
+    // No list here is long enough for it: it may be one of another namespace.
+    other_namespaces::ours_alone(evidence)?;
     Ok(vec![
         seen.clear(
             format!(
@@ -137,8 +139,11 @@ fn tracking(evidence: &Evidence, rules: &Sampled<'_>) -> Result<Option<Finding>,
     let all = sampled::share(evidence, &keys::STACK_NETFILTER)?;
     let beside = all.share.value - rules.share.value;
     let tracked = evidence.host(&keys::CONNTRACK_USE).ok();
-    let Some(tracked) = tracked.filter(|tracked| tracked.value > 0.0 && beside > SHARE.value)
-    else {
+    if beside <= SHARE.value {
+        return Ok(None);
+    }
+    let Some(tracked) = tracked.filter(|tracked| tracked.value > 0.0) else {
+        other_namespaces::ours_alone(evidence)?;
         return Ok(None);
     };
     other_namespaces::ours(evidence)?;

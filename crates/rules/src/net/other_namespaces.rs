@@ -41,6 +41,12 @@ const TRAFFIC: Threshold = Threshold {
     origin: "own guess: a service of some 50 requests per second, whose sockets and rules are not seen from here",
 };
 
+const SOME_THEIRS: Threshold = Threshold {
+    name: "packets of other network namespaces, as a multiple of the own, from which on a cost of packets that nothing here explains may be theirs",
+    value: 0.1,
+    origin: "own guess: a tenth of the packets can cost a third of the time if each walks some hundred rules",
+};
+
 const LOST: Threshold = Threshold {
     name: "share of the traffic of another network namespace that is lost",
     value: 0.05,
@@ -71,7 +77,7 @@ pub(crate) static RULE: Rule = Rule {
         ],
         NEEDS
     ),
-    thresholds: &[BUSY, SOME, THEIRS, TRAFFIC, LOST, DROPPED],
+    thresholds: &[BUSY, SOME, THEIRS, SOME_THEIRS, TRAFFIC, LOST, DROPPED],
     knobs: &[],
     measure: Some(Measure::more(&keys::NETNS_OTHER_PACKETS)),
     doc: Doc {
@@ -252,7 +258,7 @@ pub(crate) fn unseen(evidence: &Evidence, who: &str) -> Missing {
         key: keys::NETNS_OTHERS.id,
         subject: Subject::host(),
         why: Absence::because(format!(
-            "the packets are in another network namespace ({who}), whose sockets and rules were not read"
+            "packets are in another network namespace ({who}), whose sockets and rules were not read"
         ))
         .remedy(remedy),
     }
@@ -260,6 +266,15 @@ pub(crate) fn unseen(evidence: &Evidence, who: &str) -> Missing {
 
 /// Err where the packets that cost CPU time belong to other network namespaces.
 pub(crate) fn ours(evidence: &Evidence) -> Result<(), Missing> {
+    below(evidence, &THEIRS)
+}
+
+/// Err where so many packets belong to other network namespaces that a cost without a cause here may be theirs.
+pub(crate) fn ours_alone(evidence: &Evidence) -> Result<(), Missing> {
+    below(evidence, &SOME_THEIRS)
+}
+
+fn below(evidence: &Evidence, multiple: &Threshold) -> Result<(), Missing> {
     let (Ok(theirs), Ok(own), Ok(who)) = (
         evidence.host(&keys::NETNS_OTHER_PACKETS),
         evidence.host(&keys::NETNS_OWN_PACKETS),
@@ -268,7 +283,7 @@ pub(crate) fn ours(evidence: &Evidence) -> Result<(), Missing> {
         // Without a count there is no other suspect.
         return Ok(());
     };
-    if theirs.value > TRAFFIC.value && theirs.value > THEIRS.value * own.value {
+    if theirs.value > TRAFFIC.value && theirs.value > multiple.value * own.value {
         return Err(unseen(evidence, who.value));
     }
     Ok(())

@@ -4,6 +4,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
+use crate::net::other_namespaces;
+use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -35,14 +37,17 @@ pub(crate) static RULE: Rule = Rule {
     id: "slab-hot",
     topic: "net",
     summary: "allocating and freeing packet buffers takes a large part of the CPU",
-    needs: &[
-        &keys::CPU_BUSY,
-        &keys::IP_RECEIVED,
-        &keys::STACK_SAMPLES,
-        &keys::STACK_SLAB,
-        &keys::SYSCALL_DATAGRAMS_PER_CALL,
-        &keys::UDP_SHARE,
-    ],
+    needs: needs!(
+        [
+            &keys::CPU_BUSY,
+            &keys::IP_RECEIVED,
+            &keys::STACK_SAMPLES,
+            &keys::STACK_SLAB,
+            &keys::SYSCALL_DATAGRAMS_PER_CALL,
+            &keys::UDP_SHARE
+        ],
+        other_namespaces::NEEDS
+    ),
     thresholds: &[SHARE, UDP, BATCH, PACKETS, sampled::SAMPLES, sampled::BUSY],
     knobs: &["sock.recvmmsg", "sock.udp_gro", "net.gro_normal_batch"],
     measure: Some(Measure::more(&keys::STACK_SLAB)),
@@ -75,6 +80,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
         return Ok(vec![Finding::clear(why).cite(packets.reading)]);
     }
+    other_namespaces::ours(evidence)?;
     let udp = evidence.host(&keys::UDP_SHARE)?;
     let host = Subject::host();
     let watch = || {

@@ -20,6 +20,16 @@ pub(crate) const UDP: Threshold = Threshold {
     origin: "own guess: where most packets are UDP, what UDP's sockets do decides",
 };
 
+/// The `gain` of the reference case, which had 20 CPUs, or what the CPUs of this machine allow where they are fewer.
+pub(crate) fn most_gain(evidence: &Evidence, gain: f64) -> f64 {
+    let cpus = evidence.each(&keys::CPU_BUSY).map_or(0, |cpus| cpus.len());
+    if cpus > 0 {
+        gain.min(cpus as f64 - 1.0)
+    } else {
+        gain
+    }
+}
+
 /// Nothing known says that more CPUs would contend for one socket.
 pub(crate) fn is_safe(evidence: &Evidence) -> Result<bool, Missing> {
     if udp_socket_lock::holds(evidence) == Ok(true) {
@@ -91,4 +101,24 @@ pub(crate) fn not_alone(evidence: &Evidence, mut finding: Finding) -> Finding {
     let mut finding = finding.turn("sock.reuseport", "on");
     finding.knobs.rotate_right(1);
     finding
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::{Origin, Subject};
+
+    use super::*;
+
+    #[test]
+    fn no_gain_is_larger_than_the_cpus_allow() {
+        for (cpus, expected) in [(0, 8.4), (1, 0.0), (2, 1.0), (20, 8.4)] {
+            let mut evidence = Evidence::over(10.0);
+            for cpu in 0..cpus {
+                let origin = Origin::new("/proc/stat", "");
+                evidence.number(&keys::CPU_BUSY, Subject::cpu(cpu), 0.5, origin);
+            }
+            let most = most_gain(&evidence, 8.4);
+            assert_eq!(most.to_bits(), f64::to_bits(expected), "{cpus} CPUs");
+        }
+    }
 }

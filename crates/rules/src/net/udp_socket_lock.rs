@@ -9,6 +9,7 @@ use rungwise_model::evidence::{Evidence, Key, Missing, Quantity};
 use rungwise_model::keys;
 
 use super::ports::{self, Port};
+use super::spread;
 use crate::rule::needs;
 use crate::sampled::{self, Sampled};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
@@ -276,14 +277,9 @@ fn judge(evidence: &Evidence) -> Judgement {
     };
     // The reference case began on the 10 CPUs of one node and fell when steering brought the others in.
     // It used ten CPUs then; fewer cannot gain as much.
-    let cpus = evidence.each(&keys::CPU_BUSY).map_or(0, |cpus| cpus.len());
     let (most, basis) = if seen.cpus.value <= 10.0 {
         (
-            if cpus > 0 {
-                (cpus as f64 - 1.0).min(8.4)
-            } else {
-                8.4
-            },
+            spread::most_gain(evidence, 8.4),
             "reference case, 10 CPUs on one socket: 270 k to 2,540 k transactions/s with a socket per thread and packets for \
              20 CPUs",
         )

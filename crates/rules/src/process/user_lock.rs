@@ -56,7 +56,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two or more in a fifth of many samples are watched.",
         hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",
-        todo: "Find the lock: perf trace -e futex, gdb -batch -ex 'thread apply all bt' -p PID, or the futex address in the finding. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
+        todo: "Find the lock: `rungwise profile --pid PID --event off-cpu` shows the functions that wait for it, and the finding has its futex address. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
         wrong: "A pool whose idle threads queue on one mutex for the next request looks the same, but those threads do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not detected: for a JVM take thread dumps.",
         sources: "futex(2); Ulrich Drepper, Futexes Are Tricky (2011); sysdeps/nptl/lowlevellock.h of glibc 2.36.",
     },

@@ -11,6 +11,7 @@ use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
+use crate::cpu::group;
 use crate::resources::{self, High, Means};
 
 pub(crate) use losses::is_a_loss;
@@ -50,8 +51,8 @@ fn clear(evidence: &Evidence, means: Means, sentence: &str) -> Result<Vec<Findin
     Ok(vec![Finding::clear(sentence.to_owned())])
 }
 
-/// Which processes used the CPU time: `mostly rustc 812 (1.20 CPUs), cc1 813 (0.50 CPUs)`, or that they are unknown.
-fn busiest(evidence: &Evidence) -> String {
+/// Which processes used the CPU time: `mostly rustc 812 (1.20 CPUs), cc1 813 in /build (0.50 CPUs)`, or that they are unknown.
+pub(crate) fn busiest(evidence: &Evidence) -> String {
     /// So many are named.
     const NAMED: usize = 3;
     /// And none with less, CPUs.
@@ -64,7 +65,10 @@ fn busiest(evidence: &Evidence) -> String {
     let named = all.into_iter().map(|(process, cpus)| {
         let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
         let name = name.map_or("process", |name| name.value);
-        format!("{name} {} ({:.2} CPUs)", process.name(), cpus.value)
+        let group = group::of_process(evidence, process.name());
+        let group = group.filter(|group| *group != "/");
+        let within = group.map_or_else(String::new, |group| format!(" in {group}"));
+        format!("{name} {}{within} ({:.2} CPUs)", process.name(), cpus.value)
     });
     let named = named.collect::<Vec<_>>().join(", ");
     let busy: f64 = evidence
