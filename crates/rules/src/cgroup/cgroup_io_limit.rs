@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use rungwise_model::check::{Finding, Grade};
+use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Quantity};
 use rungwise_model::keys;
 
@@ -66,7 +66,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::PSI_IO_SOME,
     ],
     thresholds: &[USED, HALF, MOST, IDLE, WAITING, STUCK],
-    knobs: &[],
+    knobs: &["disk.cgroup_io"],
     measure: Some(Measure::more(&keys::CGROUP_IO_USED)),
     doc: Doc {
         looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
@@ -75,7 +75,7 @@ pub(crate) static RULE: Rule = Rule {
             time and no disk is busy.",
         hurts: "Each request above the limit is delayed by the kernel. A log line that is synced or a page that is read then takes \
             as long as the queue of delayed requests.",
-        todo: "Raise or remove the limit: `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
+        todo: "Raise or remove the limit (disk.cgroup_io): `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
             IOReadIOPSMax= and the like, `docker run --device-write-iops`. Or write less often: sync in groups, larger writes.",
         wrong: "A limit is a contract between tenants, and a backup that runs into its own limit is what the limit is for. A network file system makes tasks wait while every disk is idle. Where \
             pressure information is missing, it is unknown whether any task waits.",
@@ -164,6 +164,15 @@ fn judge(evidence: &Evidence) -> Judgement {
         if let Some(limit) = limit {
             finding = finding.cite(limit.reading);
         }
+        // The top of what a container sees is limited from outside.
+        if group.name() != "/" {
+            finding = match limit.and_then(|limit| lifted(limit.value)) {
+                Some(wish) if finding.outcome == Outcome::Act => {
+                    finding.turn_device("disk.cgroup_io", group.name(), wish)
+                }
+                _ => finding.consider_device("disk.cgroup_io", group.name()),
+            };
+        }
         findings.push(cite_members(finding, group, evidence));
     }
     if findings.is_empty() {
@@ -178,6 +187,20 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(Finding::clear(sentence).below(most, line_of_most));
     }
     Ok(findings)
+}
+
+/// The wish without this limit: `vda:wiops=none` for `60 writes/s of vda`.
+fn lifted(limit: &str) -> Option<String> {
+    let (_, rest) = limit.split_once(' ')?;
+    let (what, disk) = rest.split_once(" of ")?;
+    let kind = match what {
+        "bytes read/s" => "rbps",
+        "reads/s" => "riops",
+        "bytes written/s" => "wbps",
+        "writes/s" => "wiops",
+        _ => return None,
+    };
+    Some(format!("{disk}:{kind}=none"))
 }
 
 /// The busiest disk, if even that one has nothing to do most of the time: something else delays the requests.
