@@ -88,6 +88,29 @@ disk() {
     mount -o loop disk.img disk
     chmod 777 disk
 }
+
+# slowdisk MEGABYTES: the same, with its file on another file system at ./below, so that `stops` can make it slow.
+slowdisk() {
+    mkdir -p below disk
+    fallocate -l "$(($1 + 40))M" below.img
+    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard below.img
+    mount -o loop,barrier=0 below.img below
+    fallocate -l "$1M" below/disk.img
+    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard below/disk.img
+    mount -o loop,nodiscard below/disk.img disk
+    chmod 777 disk
+}
+
+# stops STOPPED_MS WORKING_MS: a slow disk stops for so long, works for so long, and again. Undo it by `fsfreeze --unfreeze below`.
+stops() {
+    perl -e 'open my $disk, "<", shift or die $!;
+        my ($stopped, $working) = map { $_ / 1000 } @ARGV;
+        while (1) {
+            ioctl $disk, 0xc0045877, 0; select undef, undef, undef, $stopped;
+            ioctl $disk, 0xc0045878, 0; select undef, undef, undef, $working;
+        }' "$TMP/below/disk.img" "$1" "$2" &
+}
+
 loop() { findmnt --noheadings --output SOURCE "$TMP/disk"; }
 loopno() { findmnt --noheadings --output MAJ:MIN "$TMP/disk" | tr -d ' '; }
 

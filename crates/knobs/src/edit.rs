@@ -21,6 +21,7 @@ use crate::target::{self, Form};
 pub use crate::elevator::Elevator;
 pub use crate::mounted::Mount;
 pub use crate::thread::Thread;
+pub use crate::throttled::Row;
 pub use crate::twins::Twins;
 
 /// Prefix of every `nf_tables` table that is ours. No other table is ever touched.
@@ -117,6 +118,13 @@ pub enum Edit {
         /// One of [`MountOption::values`].
         value: String,
     },
+    /// Limits of a control group on one disk.
+    Throttle {
+        /// Which group and disk.
+        row: Row,
+        /// The limits as the kernel writes them: `rbps=max wbps=max riops=max wiops=60`, with version 1 one number or 0.
+        value: String,
+    },
     /// Starts or stops a unit of the service manager.
     Unit {
         /// Its name: `irqbalance.service`.
@@ -166,6 +174,7 @@ impl Edit {
                 MountOption::Atime => format!("access times of {}", mount.point),
                 MountOption::Discard => format!("discard of {}", mount.point),
             },
+            Self::Throttle { row, .. } => format!("limits of disk {} in {}", row.disk, row.file),
             Self::Unit { unit, .. } => unit.clone(),
             Self::AuditNever { user } => format!("audit rule never,exit uid={user}"),
             Self::ByHand { way, .. } => way.place().to_owned(),
@@ -184,6 +193,7 @@ impl Edit {
             | Self::Affinity { value, .. }
             | Self::OpenFiles { value, .. }
             | Self::Mount { value, .. }
+            | Self::Throttle { value, .. }
             | Self::Service { value, .. } => value.into(),
             Self::ByHand { text, .. } => text.into(),
             Self::Feature { on, .. } => on_off(*on).into(),
@@ -237,6 +247,7 @@ impl Edit {
             Self::Affinity { thread, .. } => thread.cpus(host),
             Self::OpenFiles { process, .. } => Ok(OpenFiles::read(host, process)?.to_string()),
             Self::Mount { mount, option, .. } => mount.option(host, *option),
+            Self::Throttle { row, .. } => row.current(host),
             Self::Unit { unit, .. } => Ok(active_inactive(host.unit_active(unit)?).to_owned()),
             Self::AuditNever { user } => {
                 let rules = host.audit_rules()?;
@@ -277,6 +288,7 @@ impl Edit {
             Self::Affinity { thread, .. } => thread.pin(host, value),
             Self::OpenFiles { process, .. } => OpenFiles::write(host, process, value),
             Self::Mount { mount, option, .. } => mount.set(host, *option, value),
+            Self::Throttle { row, .. } => row.write(host, value),
             Self::Unit { unit, .. } => host.set_unit(unit, value == active_inactive(true)),
             Self::AuditNever { user } => host.set_left_out(*user, value == present_absent(true)),
             Self::ByHand { .. } => Err(by_a_person()),
@@ -294,6 +306,10 @@ impl Edit {
                 ),
             Self::Scheduler { .. } => elevator::same(one, other),
             Self::Affinity { .. } => Form::CpuList.same(one, other),
+            Self::Throttle { row, .. } => match (row.normal(one), row.normal(other)) {
+                (Some(one), Some(other)) => one == other,
+                _ => one == other,
+            },
             Self::Setting { setting, .. } => match (setting.normal(one), setting.normal(other)) {
                 (Some(one), Some(other)) => one == other,
                 _ => one == other,
@@ -326,6 +342,7 @@ impl Edit {
             Self::Affinity { .. } => mask::parse_list(value).is_ok(),
             Self::OpenFiles { .. } => OpenFiles::parse(value).is_some(),
             Self::Mount { option, .. } => option.values().contains(&value),
+            Self::Throttle { row, .. } => row.normal(value).is_some(),
             Self::Unit { .. } => [active_inactive(true), active_inactive(false)].contains(&value),
             Self::ByHand { .. } | Self::Service { .. } => true,
         }

@@ -26,6 +26,7 @@ pub mod plan;
 pub mod recovery;
 pub mod target;
 mod thread;
+mod throttled;
 mod turn;
 mod twins;
 pub mod undo;
@@ -80,6 +81,7 @@ pub static KNOBS: &[&Knob] = &[
     &host::cpu::SCHED_SLICE,
     &host::cpu::STAT_INTERVAL,
     &host::cpu::TIMER_MIGRATION,
+    &cgroup::io::KNOB,
     &disk::mount::DISCARD,
     &disk::mount::NOATIME,
     &disk::queue::NR_REQUESTS,

@@ -33,6 +33,8 @@ pub enum Target {
     OpenFiles,
     /// An option of any mounted file system.
     Mount(MountOption),
+    /// The limits of any control group on a disk.
+    Throttle,
     /// The audit rule that exempts a user who is not root.
     AuditNever,
     /// A unit of the service manager.
@@ -74,6 +76,9 @@ impl Target {
             }
             (Self::Mount(known), Edit::Mount { option, .. }) => {
                 *place == Place::Host && known == option
+            }
+            (Self::Throttle, Edit::Throttle { row, .. }) => {
+                *place == Place::Host && row.is_allowed()
             }
             (Self::AuditNever, Edit::AuditNever { user }) => {
                 *place == Place::Host && may_be_left_out(*user)

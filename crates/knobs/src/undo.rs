@@ -230,6 +230,11 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
             return Ok(Settled::As("gone with its process"));
         }
         Err(error)
+            if matches!(edit, Edit::Throttle { .. }) && error.kind() == io::ErrorKind::NotFound =>
+        {
+            return Ok(Settled::As("gone with its control group"));
+        }
+        Err(error)
             if matches!(edit, Edit::Mount { .. }) && error.kind() == io::ErrorKind::NotFound =>
         {
             return Ok(Settled::As("gone with its mount"));

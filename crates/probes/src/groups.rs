@@ -127,6 +127,25 @@ pub(crate) const LIMITS: &[Limits] = &[
         &[("cgroup.freeze", is_frozen)],
         &[("cgroup.events", Often::Ends)],
     ),
+    // Other sizes of huge pages are those of other architectures.
+    v2(
+        "hugetlb",
+        &[
+            ("hugetlb.2MB.max", is_not_max),
+            ("hugetlb.1GB.max", is_not_max),
+        ],
+        &[
+            ("hugetlb.2MB.events", Often::Ends),
+            ("hugetlb.1GB.events", Often::Ends),
+        ],
+    ),
+    v2(
+        "misc",
+        &[("misc.max", |text| {
+            text.lines().any(|line| !line.trim_end().ends_with(" max"))
+        })],
+        &[("misc.events", Often::Ends)],
+    ),
     v1(
         "cpu",
         &[("cpu.cfs_quota_us", |text| text.trim() != "-1")],
@@ -189,6 +208,58 @@ fn is_not_max(text: &str) -> bool {
         .next()
         .is_some_and(|word| word != "max")
 }
+
+/// What a line in an events file of a group counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// This rule reads it.
+    Rule(&'static str),
+    /// It is no loss, for this reason.
+    Ordinary(&'static str),
+}
+
+/// Lines of the events files of version 2 and of `pids.events` of version 1, by file and name; `*` stands for any part of either.
+/// Of a file that also exists as `.local` the names are the same.
+pub static EVENTS: &[(&str, &str, Event)] = &[
+    ("cgroup.events", "frozen", Event::Rule("cgroup-frozen")),
+    (
+        "cgroup.events",
+        "populated",
+        Event::Ordinary("a state of the group"),
+    ),
+    ("hugetlb.*.events", "max", Event::Rule("unexplained-loss")),
+    ("memory.events", "high", Event::Rule("cgroup-memory-limit")),
+    (
+        "memory.events",
+        "low",
+        Event::Ordinary(
+            "protected memory was reclaimed: the machine is short, which is memory pressure",
+        ),
+    ),
+    ("memory.events", "max", Event::Rule("cgroup-memory-limit")),
+    (
+        "memory.events",
+        "oom",
+        Event::Ordinary("each follows a hit of the limit, and a kill is counted by itself"),
+    ),
+    (
+        "memory.events",
+        "oom_group_kill",
+        Event::Ordinary("each of the killed processes is counted by itself"),
+    ),
+    (
+        "memory.events",
+        "oom_kill",
+        Event::Rule("cgroup-memory-limit"),
+    ),
+    (
+        "memory.swap.events",
+        "*",
+        Event::Ordinary("the pages stay in memory, whose limit counts what follows"),
+    ),
+    ("misc.events", "*.max", Event::Rule("unexplained-loss")),
+    ("pids.events", "max", Event::Rule("cgroup-pids-limit")),
+];
 
 fn is_said(text: &str) -> bool {
     !text.trim().is_empty()

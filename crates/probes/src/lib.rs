@@ -31,7 +31,7 @@ pub mod window;
 
 pub use capture::{Capture, Moment};
 pub use error::{Error, Result};
-pub use net::losses::{LOSSES, Loss, ORDINARY, Of};
+pub use net::losses::{COUNTED, Counted, LOSSES, Loss, ORDINARY, Of, UNCOUNTED};
 pub use probe::{Cost, Need, Probe, Source, What, When};
 pub use window::{Rate, Window};
 

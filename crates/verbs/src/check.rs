@@ -403,8 +403,8 @@ pub(crate) fn stand(findings: &mut [Finding], on: (&dyn Host, &dyn Host), eviden
     }
 }
 
-/// Threads of a service that runs are pinned by its pid: `on` is for one that starts again with the switch. Without a
-/// process the wish is for a person to choose.
+/// Threads of a service that runs are pinned by its pid: `on` is for one that starts again with the switch. Where the process
+/// is unknown, the wish is for a person to choose.
 fn pin_running(findings: &mut [Finding], judged: Option<&Process>, evidence: &Evidence) {
     let cpus = evidence.each(&keys::CPU_BUSY).unwrap_or_default();
     let cpus: Vec<&str> = cpus.iter().map(|(cpu, _)| cpu.name()).collect();
@@ -412,6 +412,7 @@ fn pin_running(findings: &mut [Finding], judged: Option<&Process>, evidence: &Ev
         let subject = finding.subject.parse::<Subject>().ok();
         let own = subject.filter(|s| matches!(s.kind(), Kind::Process | Kind::Thread));
         let own = own.map(|s| s.name().split(':').next().unwrap_or_default().to_owned());
+        let own = own.or_else(|| owner_of(evidence, &finding.subject));
         let pid = own.or_else(|| judged.map(|process| process.pid.to_string()));
         let on = |turn: &&mut Recommendation| {
             turn.id == "cpu.pin_threads" && turn.to.as_deref() == Some("on")
@@ -423,6 +424,15 @@ fn pin_running(findings: &mut [Finding], judged: Option<&Process>, evidence: &Ev
                 .map(|pid| format!("{pid}:each:{}", cpus.join(",")));
         }
     }
+}
+
+/// The pid of the process that owns the sockets of a UDP port.
+fn owner_of(evidence: &Evidence, port: &str) -> Option<String> {
+    let port = port.parse::<Subject>().ok()?;
+    let owner = evidence.words(&keys::UDP_PROCESS, &port).ok()?;
+    // `nginx 41`
+    let (_, pid) = owner.value.rsplit_once(' ')?;
+    pid.parse::<u32>().is_ok().then(|| pid.to_owned())
 }
 
 fn context<'a>(
@@ -467,7 +477,11 @@ mod tests {
             name: "x".to_owned(),
         };
         let thread = Subject::new(Kind::Thread, "814:815");
+        let port = Subject::new(Kind::Port, "udp/0.0.0.0:53");
+        let origin = Origin::new("sock_diag", "");
+        evidence.text(&keys::UDP_PROCESS, port.clone(), "name server 53", origin);
         for (subject, judged, wish) in [
+            (port, Some(&judged), Some("53:each:0,1")),
             (thread, None, Some("814:each:0,1")),
             (Subject::host(), Some(&judged), Some("812:each:0,1")),
             (Subject::host(), None, None),

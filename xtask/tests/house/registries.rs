@@ -37,6 +37,28 @@ fn counters_with_an_owner_are_read() {
     none_of(&offenders, "counters that a rule owns and no probe reads");
 }
 
+/// Drops and events that are counted by a rule name one that exists.
+#[test]
+fn rules_of_drops_and_events_exist() {
+    let drops = rungwise_probes::COUNTED.iter();
+    let drops = drops.filter_map(|(reason, counted)| match counted {
+        rungwise_probes::Counted::Rule(rule) => Some((*reason, *rule)),
+        _ => None,
+    });
+    let events = rungwise_probes::groups::EVENTS.iter();
+    let events = events.filter_map(|(file, _, event)| match event {
+        rungwise_probes::groups::Event::Rule(rule) => Some((*file, *rule)),
+        rungwise_probes::groups::Event::Ordinary(_) => None,
+    });
+    let exists = |id: &str| rungwise_rules::RULES.iter().any(|rule| rule.id == id);
+    let offenders: Vec<String> = drops
+        .chain(events)
+        .filter(|(_, rule)| !exists(rule))
+        .map(|(what, rule)| format!("{what}: no rule {rule}"))
+        .collect();
+    none_of(&offenders, "rules of drops and of events of control groups");
+}
+
 #[test]
 fn every_knob_page_has_its_headings_with_text_below() {
     let mut offenders = Vec::new();

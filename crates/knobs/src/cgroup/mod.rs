@@ -4,6 +4,7 @@
 
 pub(crate) mod cfs_quota;
 pub(crate) mod cpuset;
+pub(crate) mod io;
 pub(crate) mod limits;
 
 use std::path::Path;
@@ -12,11 +13,13 @@ use crate::Result;
 use crate::error::Error;
 use crate::knob::{Context, Knob};
 use crate::target::{Target, matches};
+use crate::throttled;
 
 /// Mount points of the hierarchies: version 2 alone, version 2 next to version 1, and the controllers of version 1.
-const ROOTS: [&str; 9] = [
+const ROOTS: [&str; 10] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/unified",
+    "/sys/fs/cgroup/blkio",
     "/sys/fs/cgroup/cpu",
     "/sys/fs/cgroup/cpu,cpuacct",
     "/sys/fs/cgroup/cpuacct,cpu",
@@ -43,9 +46,13 @@ fn file(knob: &Knob, context: &Context<'_>, name: &str) -> Result<Option<String>
         .find(|path| context.machine.read(Path::new(path)).is_ok());
     // A name with `..` in it is nothing that the knob writes, and nothing it reads.
     Ok(path.filter(|path| {
-        knob.writes
-            .iter()
-            .any(|target| matches!(target, Target::File(pattern, _) if matches(pattern, path)))
+        knob.writes.iter().any(|target| match target {
+            Target::File(pattern, _) => matches(pattern, path),
+            Target::Throttle => throttled::FILES
+                .iter()
+                .any(|pattern| matches(pattern, path)),
+            _ => false,
+        })
     }))
 }
 

@@ -113,6 +113,11 @@ impl Item {
                     mount.point
                 ),
             ),
+            Edit::Throttle { .. } => fleeting(
+                edit,
+                "it lasts as long as the control group; set the limit where the group is made (systemd: IOReadBandwidthMax=, \
+                 IOWriteIOPSMax= and the like)",
+            ),
             Edit::Unit { unit, active } => {
                 let verb = if *active { "enable" } else { "disable" };
                 fleeting(

@@ -50,6 +50,8 @@ const WISHES: &[(&str, &str)] = &[
     ("virt.vhost_pin", "1"),
     ("virt.vcpu_pin", "0-1"),
     ("rpc.nofile", "4242:1048576"),
+    ("disk.cgroup_io", "254:0:wiops=240,rbps=1MiB"),
+    ("disk.cgroup_io", "none"),
 ];
 
 /// Runs the steps until the fuse blows; the disk and the machine are what is left.

@@ -2,7 +2,7 @@
 
 use rungwise_host::{DeviceSetting, MountOption};
 use rungwise_knobs::by_hand::Way;
-use rungwise_knobs::edit::{Edit, Elevator, Mount, Twins};
+use rungwise_knobs::edit::{Edit, Elevator, Mount, Row, Twins};
 use rungwise_knobs::journal::{self, Entry, Intent, Line};
 use rungwise_knobs::{Error, Place, Plan, PlannedEdit, Why, recovery};
 
@@ -138,6 +138,18 @@ fn forged() -> Vec<Intent> {
             },
             before: "relatime".to_owned(),
             ..file("disk.mount_noatime", "", "")
+        },
+        Intent {
+            edit: Edit::Throttle {
+                row: Row {
+                    file: "/sys/fs/cgroup/app/io.max".to_owned(),
+                    // A second line would limit another disk.
+                    disk: "254:0 wbps=1\n8:0".to_owned(),
+                },
+                value: "wiops=1".to_owned(),
+            },
+            before: "wiops=max".to_owned(),
+            ..file("disk.cgroup_io", "", "")
         },
         // Until the next boot.
         file(

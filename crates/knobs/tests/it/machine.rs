@@ -100,6 +100,12 @@ const FILES: &[(&str, &str)] = &[
     ("/sys/fs/cgroup/app.slice/app.service/cgroup.freeze", "1"),
     ("/sys/fs/cgroup/app.slice/app.service/cpu.weight", "1"),
     ("/sys/fs/cgroup/app.slice/app.service/cpuset.cpus", ""),
+    ("/sys/block/loop0/dev", "7:0"),
+    ("/sys/block/vda/dev", "254:0"),
+    (
+        "/sys/fs/cgroup/app.slice/app.service/io.max",
+        "254:0 rbps=max wbps=max riops=max wiops=60",
+    ),
     (
         "/sys/fs/cgroup/app.slice/app.service/memory.max",
         "1073741824",

@@ -22,6 +22,7 @@ pub(crate) const WISHES: &[(&str, &str)] = &[
     ("cpu.sched_slice", "base_slice_ns=3000000,nr_migrate=64"),
     ("cpu.stat_interval", "10"),
     ("cpu.timer_migration", "off"),
+    ("disk.cgroup_io", "254:0:wiops=240"),
     ("disk.discard", "periodic"),
     ("disk.mount_noatime", "noatime"),
     ("disk.nr_requests", "512"),

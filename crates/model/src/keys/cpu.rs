@@ -23,6 +23,7 @@ keys! { CPU;
     CPU_ONLINE = "cpu.online", Count, Host, "CPUs that are online";
     CPU_QUIET_VARIATION = "cpu.quiet_variation", Fraction, Host, "Standard deviation of cpu.busy_mean between the parts of the window";
     CPU_RUN_DELAY = "cpu.run_delay", Fraction, Cpu, "Time that tasks waited for this CPU, as a share of their run time there plus their wait";
+    CPU_RUN_QUEUE = "cpu.run_queue", Ratio, Host, "Tasks other than rungwise that run or wait for a CPU, divided by the CPUs";
     CPU_RUN_WAIT = "cpu.run_wait", Seconds, Cpu, "Mean time that a task waits in the run queue of this CPU";
     CPU_RUNNABLE = "cpu.runnable", Count, Host, "Tasks that run or wait for a CPU at the end of the window, rungwise included";
     CPU_SMT = "cpu.smt", Text, Host, "Simultaneous multithreading: on, off, forceoff, notsupported, notimplemented";

@@ -19,5 +19,7 @@ keys! { GROUP;
     CGROUP_PIDS = "cgroup.pids", Count, Cgroup, "Threads and processes of the group at the end of the window";
     CGROUP_PIDS_LIMIT = "cgroup.pids_limit", Count, Cgroup, "Maximum number of threads and processes of the group";
     CGROUP_PIDS_REFUSED = "cgroup.pids_refused", Count, Cgroup, "Threads and processes that the limit of the group refused in the window";
+    CGROUP_PIDS_USED = "cgroup.pids_used", Fraction, Cgroup, "Threads and processes of the group at the end of the window as a share of its limit";
+    CGROUP_REFUSED = "cgroup.refused", Count, Cgroup, "Huge pages and other counted resources that a limit of the group refused in the window (hugetlb.*.events, misc.events)";
     CGROUP_WEIGHT = "cgroup.weight", Ratio, Cgroup, "CPU weight of the group divided by the default (cpu.weight / 100, cpu.shares / 1024)";
 }

@@ -45,6 +45,7 @@ keys! { NET;
     LISTEN_PROCESS = "listen.process", Text, Port, "Process that listens on it at the end: name and pid";
     TCP_ACCEPT_BACKLOG = "tcp.accept_backlog", Count, Port, "Length of the accept queue";
     TCP_ACCEPT_QUEUE = "tcp.accept_queue", Count, Port, "Connections that wait to be accepted";
+    TCP_ACCEPT_USED = "tcp.accept_used", Fraction, Port, "The same as a share of the connections that the accept queue can hold";
     TCP_ACK_OVERDUE = "tcp.ack_overdue", Count, Host, "Connections with a round trip below 10 ms whose peer has not acknowledged data sent at least 60 ms ago, mean of the samples";
     TCP_ATTEMPTS_FAILED = "tcp.attempts_failed", PerSecond, Host, "Connection attempts that failed, from this host or to it (AttemptFails)";
     TCP_BUSY = "tcp.busy", Fraction, Connection, "Share of the window in which it had unacknowledged or unsent data";

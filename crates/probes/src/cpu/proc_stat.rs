@@ -36,6 +36,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::CPU_LOAD1,
         &keys::CPU_QUIET_VARIATION,
         &keys::CPU_RUNNABLE,
+        &keys::CPU_RUN_QUEUE,
         &keys::CPU_SOFTIRQ,
         &keys::CPU_STEAL,
         &keys::CPU_STEAL_MEAN,
@@ -112,6 +113,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
         None => evidence.absent(&[&keys::CPU_RUNNABLE], &unreadable(STAT), STAT),
     }
+    run_queue(&samples, evidence);
     context_switches(window, evidence);
 
     let growth: BTreeMap<usize, Growth> = last
@@ -150,6 +152,27 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
     means(&growth, evidence);
     node_time(window, &growth, evidence);
+}
+
+/// Runnable tasks per CPU, without the thread that reads the file.
+fn run_queue(samples: &[Sample<'_>], evidence: &mut Evidence) {
+    let key = &keys::CPU_RUN_QUEUE;
+    let each = samples.iter().filter_map(|sample| {
+        let running = sample.stat.running?.saturating_sub(1);
+        let cpus = sample.stat.cpus.len();
+        (cpus > 0).then(|| running as f64 / cpus as f64)
+    });
+    let each: Vec<f64> = each.collect();
+    let Some(last) = each.last().copied() else {
+        return evidence.absent(&[key], &unreadable(STAT), STAT);
+    };
+    let shown: Vec<String> = each.iter().map(|tasks| format!("{tasks:.2}")).collect();
+    let line = format!(
+        "procs_running per CPU, without rungwise: {}",
+        shown.join(", ")
+    );
+    let origin = Origin::new(STAT, line);
+    evidence.series(key, Subject::host(), last, each, origin);
 }
 
 /// One sample of the file.

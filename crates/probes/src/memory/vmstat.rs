@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rungwise_formats::flat;
-use rungwise_model::evidence::{Absence, Evidence, Key, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 use rungwise_model::keys;
 
 use crate::{Cost, Probe, Source, Window, enter};
@@ -16,7 +16,7 @@ const PATH: &str = "/proc/vmstat";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-vmstat",
-    summary: "direct reclaim, compaction, swapping, huge page faults",
+    summary: "direct reclaim, compaction, refaults, swapping, OOM kills, huge page faults",
     cost: Cost::Free,
     needs: &[],
     sources: &[Source::each(PATH)],
@@ -24,6 +24,8 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::MEMORY_ALLOCSTALL,
         &keys::MEMORY_COMPACT_STALL,
         &keys::MEMORY_DIRECT_SCAN,
+        &keys::MEMORY_OOM_KILLS,
+        &keys::MEMORY_REFAULTS,
         &keys::MEMORY_SWAP_IN,
         &keys::MEMORY_SWAP_OUT,
         &keys::MEMORY_THP_FALLBACK,
@@ -33,7 +35,7 @@ pub(crate) static PROBE: Probe = Probe {
 Reclaim caused by a control group's own limit is not counted here (`cgroup_reclaim` in mm/vmscan.c): it appears in \
 `memory.events` of the group, and in memory pressure, which includes both. `pgscan_direct_throttle` is not a scan \
 counter despite its name: it counts callers that were put to sleep. Swapping counts pages of 4 KiB (or the machine's \
-page size), excluding zswap hits. In a container the file describes the whole machine. Source: mm/vmstat.c of Linux \
+page size), excluding zswap hits. `oom_kill` counts the victims of the machine and those of control groups. In a container the file describes the whole machine. Source: mm/vmstat.c of Linux \
 6.18.",
 };
 
@@ -50,6 +52,15 @@ const SUMS: &[Sum] = &[
     (&keys::MEMORY_DIRECT_SCAN, "pgscan_direct", |name| {
         name.starts_with("pgscan_direct") && name != "pgscan_direct_throttle"
     }),
+    // One counter before Linux 5.9, one for each kind of page since.
+    (&keys::MEMORY_REFAULTS, "workingset_refault", |name| {
+        [
+            "workingset_refault",
+            "workingset_refault_anon",
+            "workingset_refault_file",
+        ]
+        .contains(&name)
+    }),
     (&keys::MEMORY_SWAP_IN, "pswpin", |name| name == "pswpin"),
     (&keys::MEMORY_SWAP_OUT, "pswpout", |name| name == "pswpout"),
     (&keys::MEMORY_THP_FALLBACK, "thp_fault_fallback", |name| {
@@ -62,6 +73,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Ok(rates) => rates,
         Err(why) => return evidence.absent(PROBE.yields, &why, PATH),
     };
+    kills(window, evidence);
     for (key, name, _) in SUMS {
         if let Some(rate) = rates.get(key.id) {
             enter::counter(evidence, key, Subject::host(), (rate, 1.0), (PATH, name));
@@ -69,6 +81,29 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             let why = "this kernel does not count it, or the counter went backwards";
             evidence.absent(&[key], &Absence::because(why), PATH);
         }
+    }
+}
+
+/// Linux 4.13 and later count them.
+fn kills(window: &Window<'_>, evidence: &mut Evidence) {
+    let key = &keys::MEMORY_OOM_KILLS;
+    let of_kills = |text| {
+        let kills = flat::parse(text).get("oom_kill").copied();
+        kills.map(|kills| ((), kills as f64)).into_iter().collect()
+    };
+    match window
+        .rates(PATH, of_kills)
+        .map(|mut rates| rates.remove(&()))
+    {
+        Ok(Some(rate)) => {
+            let origin = Origin::new(PATH, format!("oom_kill {}", rate.line()));
+            evidence.number(key, Subject::host(), rate.delta, origin);
+        }
+        Ok(None) => {
+            let why = "this kernel does not count it";
+            evidence.absent(&[key], &Absence::because(why), PATH);
+        }
+        Err(why) => evidence.absent(&[key], &why, PATH),
     }
 }
 

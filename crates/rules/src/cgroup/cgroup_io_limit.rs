@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use rungwise_model::check::{Finding, Grade};
+use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Quantity, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
@@ -84,7 +84,7 @@ pub(crate) static RULE: Rule = Rule {
         SERVICE
     ),
     thresholds: &[USED, HALF, MOST, IDLE, WAITING, STUCK, SHARED],
-    knobs: &[],
+    knobs: &["disk.cgroup_io"],
     measure: Some(Measure::more(&keys::CGROUP_IO_USED)),
     doc: Doc {
         looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
@@ -93,7 +93,7 @@ pub(crate) static RULE: Rule = Rule {
             time and no disk is busy; or more than 10 %, while some calls of fsync of a service in it take much longer than most (disk-sync).",
         hurts: "Each request above the limit is delayed by the kernel. A log line that is synced or a page that is read then takes \
             as long as the queue of delayed requests.",
-        todo: "Raise or remove the limit: `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
+        todo: "Raise or remove the limit (disk.cgroup_io): `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
             IOReadIOPSMax= and the like, `docker run --device-write-iops`. Or write less often: sync in groups, larger writes.",
         wrong: "A limit is a contract between tenants, and a backup that runs into its own limit is what the limit is for. A network file system makes tasks wait while every disk is idle. Where \
             pressure information is missing, it is unknown whether any task waits.",
@@ -183,6 +183,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         if let Some(limit) = limit {
             finding = finding.cite(limit.reading);
         }
+        finding = with_knob(finding, group, limit.map(|limit| limit.value));
         findings.push(cite_members(finding, group, evidence));
     }
     if findings.is_empty() {
@@ -227,7 +228,35 @@ fn in_bursts(evidence: &Evidence, group: &Subject, used: &Quantity<'_>) -> Optio
         .cite(slowest.share.reading)
         .cite(limit.reading)
         .refuted_by("the slowest calls of fsync stay as slow with the limit removed for a minute");
+    let finding = with_knob(finding, group, Some(limit.value));
     Some(cite_members(finding, group, evidence))
+}
+
+/// Proposes to lift the limit. The top of what a container sees is limited from outside.
+fn with_knob(finding: Finding, group: &Subject, limit: Option<&str>) -> Finding {
+    if group.name() == "/" {
+        return finding;
+    }
+    match limit.and_then(lifted) {
+        Some(wish) if finding.outcome == Outcome::Act => {
+            finding.turn_device("disk.cgroup_io", group.name(), wish)
+        }
+        _ => finding.consider_device("disk.cgroup_io", group.name()),
+    }
+}
+
+/// The wish without this limit: `vda:wiops=none` for `60 writes/s of vda`.
+fn lifted(limit: &str) -> Option<String> {
+    let (_, rest) = limit.split_once(' ')?;
+    let (what, disk) = rest.split_once(" of ")?;
+    let kind = match what {
+        "bytes read/s" => "rbps",
+        "reads/s" => "riops",
+        "bytes written/s" => "wbps",
+        "writes/s" => "wiops",
+        _ => return None,
+    };
+    Some(format!("{disk}:{kind}=none"))
 }
 
 /// The busiest disk, if even that one has nothing to do most of the time: something else delays the requests.

@@ -1,8 +1,9 @@
-//! `cgroup-memory-limit`: a control group is short of memory though the machine is not.
+//! `cgroup-memory-limit`: a control group is short of memory though the machine is not, or the kernel killed a process for lack of memory.
 //!
 //! At its limit a group reclaims its own pages. That alone is normal: page cache grows up to any limit. It hurts when reclaimed
 //! pages are needed again: pages read a second time (`workingset_refault_*`), faults that read from swap or files (`pgmajfault`),
-//! tasks that wait (`memory.pressure`), or a process that is killed. Source: mm/memcontrol.c, mm/workingset.c.
+//! tasks that wait (`memory.pressure`), or a process that is killed. A kill that no limited group counts is one of the machine
+//! (`oom_kill` of /proc/vmstat counts both). Source: mm/memcontrol.c, mm/oom_kill.c, mm/workingset.c.
 
 use std::fmt::Write as _;
 
@@ -34,7 +35,7 @@ const WAITING: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "cgroup-memory-limit",
     topic: "cgroup",
-    summary: "the memory limit of a control group is too small for what runs in it",
+    summary: "the memory limit of a control group is too small for what runs in it, or the kernel killed a process for lack of memory",
     needs: &[
         &keys::CGROUP_MEMBERS,
         &keys::CGROUP_MEMORY_FAULTS,
@@ -46,6 +47,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CGROUP_OOM_KILLS,
         &keys::CGROUP_OWN,
         &keys::MEMORY_CGROUP_RECLAIM,
+        &keys::MEMORY_OOM_KILLS,
     ],
     thresholds: &[HITS, AGAIN, WAITING],
     knobs: &["mem.cgroup_limit"],
@@ -53,14 +55,15 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A control group in which the kernel killed a process for lack of memory in the window; or one that hits its \
             memory limit more than once a second and either rereads more than 50 pages a second, or waits for memory in more than \
-            5 % of the window.",
+            5 % of the window. Also processes that the kernel killed in the window, if no limited group accounts for them: the machine ran out of memory.",
         hurts: "The group reclaims its own memory while the machine has plenty. It rereads what it dropped from disk or swap, \
             and each read stops a thread. If nothing can be reclaimed, the kernel kills a process.",
         todo: "Raise the limit (mem.cgroup_limit), or reduce what the service holds: a smaller cache or heap, fewer workers. A JVM \
-            needs its heap, metaspace, code, threads and direct buffers within the limit. Inside a container the limit is read-only: \
+            needs its heap, metaspace, code, threads and direct buffers within the limit. Where the machine itself ran out, the kernel \
+            log names the victim and the use of each process (`dmesg | grep -A 40 oom-kill`). Inside a container the limit is read-only: \
             the container runtime sets it.",
         wrong: "Page cache fills a group up to its limit, and a stream of files that are read once hits it all the time \
-            without harm: so the rule requires pages that are read again. A batch job with a small limit may be meant to \
+            without harm: so the rule requires pages that are read again. A kill in a group that was made after the window began looks like one of the machine. A batch job with a small limit may be meant to \
             be slow.",
         sources: "Documentation/admin-guide/cgroup-v2.rst (memory.events, memory.stat); \
             Documentation/admin-guide/cgroup-v1/memory.rst; mm/workingset.c.",
@@ -76,12 +79,16 @@ struct Harm<'e> {
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
-    let hits = evidence.each(&keys::MEMORY_CGROUP_RECLAIM)?;
     let kills = evidence.each(&keys::CGROUP_OOM_KILLS).unwrap_or_default();
+    let machine = killed_by_the_machine(evidence, &kills);
+    let hits = match evidence.each(&keys::MEMORY_CGROUP_RECLAIM) {
+        Err(_) if machine.is_some() => Vec::new(),
+        hits => hits?,
+    };
     let mut groups: Vec<&Subject> = hits.iter().chain(&kills).map(|(group, _)| *group).collect();
     groups.sort_unstable();
     groups.dedup();
-    let mut findings = Vec::new();
+    let mut findings = Vec::from_iter(machine);
     for group in groups {
         let Some(harm) = harm(evidence, group) else {
             continue;
@@ -129,6 +136,42 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(clear);
     }
     Ok(findings)
+}
+
+/// The kills that no limited group accounts for. A group counts those of the groups below it as well.
+fn killed_by_the_machine(
+    evidence: &Evidence,
+    kills: &[(&Subject, Quantity<'_>)],
+) -> Option<Finding> {
+    let all = evidence.host(&keys::MEMORY_OOM_KILLS).ok()?;
+    let is_below = |group: &Subject, other: &Subject| {
+        let rest = group
+            .name()
+            .strip_prefix(other.name().trim_end_matches('/'));
+        group != other && rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let topmost = kills.iter().filter(|(group, own)| {
+        own.value > 0.0
+            && !kills
+                .iter()
+                .any(|(other, more)| more.value >= own.value && is_below(group, other))
+    });
+    let left = all.value - topmost.map(|(_, own)| own.value).sum::<f64>();
+    if left < 1.0 {
+        return None;
+    }
+    let who = match left {
+        one if one <= 1.0 => "a process".to_owned(),
+        more => format!("{} processes", say::whole(more)),
+    };
+    let sentence = format!(
+        "the kernel killed {who} for lack of memory, at the limit of no control group that was read: the machine ran out of memory"
+    );
+    let finding = Finding::act(&Subject::host(), sentence)
+        .severity(Grade::High)
+        .confidence(Grade::High)
+        .cite(all.reading);
+    Some(finding.refuted_by("the kernel log names a control group in `oom_memcg` of the kill"))
 }
 
 fn harm<'e>(evidence: &'e Evidence, group: &Subject) -> Option<Harm<'e>> {

@@ -66,6 +66,21 @@ pub(crate) static RULE: Rule = Rule {
     judge,
 };
 
+/// A disk that is always busy and slow, while tasks wait.
+pub(crate) fn slow(evidence: &Evidence) -> Option<&Subject> {
+    let some = evidence.host(&keys::PSI_IO_SOME).ok()?;
+    let disks = evidence.each(&keys::DISK_BUSY).unwrap_or_default();
+    let is_slow = |disk| {
+        let time = evidence.quantity(&keys::DISK_AWAIT, disk);
+        time.is_ok_and(|time| time.value > SLOW.value)
+    };
+    let mut slow = disks
+        .into_iter()
+        .filter(|(disk, busy)| busy.lasts(|share| share > BUSY.value) && is_slow(disk));
+    let (disk, _) = slow.next()?;
+    (some.value > WAITING.value).then_some(disk)
+}
+
 fn judge(evidence: &Evidence) -> Judgement {
     let disks = evidence.each(&keys::DISK_BUSY)?;
     let mut findings = Vec::new();

@@ -11,6 +11,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
+use super::disk_saturated;
 use crate::process::SERVICE;
 use crate::process::{called, is_service};
 use crate::rule::needs;
@@ -73,6 +74,8 @@ pub(crate) static RULE: Rule = Rule {
     summary: "programs wait for slow flushes: fsync for each write",
     needs: needs!(
         [
+            &keys::DISK_AWAIT,
+            &keys::DISK_BUSY,
             &keys::DISK_FLUSHES,
             &keys::DISK_FLUSH_TIME,
             &keys::DISK_USERS,
@@ -90,8 +93,8 @@ pub(crate) static RULE: Rule = Rule {
     measure: Some(Measure::more(&keys::DISK_FLUSH_TIME)),
     doc: Doc {
         looks_for: "A disk whose flushes take more than 2 ms each and together more than 20 % of the window, while some task waits for a \
-            disk in more than 10 % of the time. A process that serves clients and is in fsync in 3 % of the samples is watched; in 50 %, it is something to act on. So is one that calls fsync five times a second or more, if 0.5 % of the \
-            calls take 10 ms or longer and the longest is more than five times the median.",
+            disk in more than 10 % of the time. A process that serves clients and is in fsync in 3 % of the samples is watched; in 50 %, it is something to act on, unless its disk is slow for any request (disk-saturated): then fewer syncs are the lesser remedy, and it is watched. A service \
+            is also something to act on if it calls fsync five times a second or more, 0.5 % of the calls take 10 ms or longer, and the longest is more than five times the median.",
         hurts: "Each commit or synced log line waits for a flush. The rate of one writer is at most one over that time, \
             whatever the CPU and the disk could do.",
         todo: "Sync in groups instead of for each request (commit_delay of PostgreSQL, appendfsync everysec of Redis, buffered access \
@@ -231,13 +234,17 @@ fn syncing(evidence: &Evidence) -> Vec<Finding> {
             services.insert(name, (process, share));
         }
     }
+    let slow = disk_saturated::slow(evidence);
     let finding = |(process, share): (&Subject, Quantity<'_>)| {
-        let sentence = format!(
+        let mut sentence = format!(
             "{} waits for fsync in {} of the samples; its clients wait as well",
             called(evidence, process),
             say::percent(share.value)
         );
-        let finding = if share.value >= MOSTLY.value {
+        if let Some(disk) = slow {
+            let _ = write!(sentence, "; disk {} is slow", disk.name());
+        }
+        let finding = if share.value >= MOSTLY.value && slow.is_none() {
             Finding::act(process, sentence).severity(Grade::High)
         } else {
             Finding::watch(process, sentence).severity(Grade::Medium)

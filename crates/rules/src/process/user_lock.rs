@@ -3,7 +3,7 @@
 //! A mutex that is held for long turns a pool of threads into one. The threads sleep in futex(2) on the same word, so neither the
 //! CPUs nor the network show anything.
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::{SERVICE, called, is_service};
@@ -63,6 +63,29 @@ pub(crate) static RULE: Rule = Rule {
     judge,
 };
 
+/// Clients that wait for the process.
+fn asked<'e>(evidence: &'e Evidence, process: &Subject) -> Option<Quantity<'e>> {
+    [&keys::DEPENDENCY_CLIENTS, &keys::PROCESS_UNREAD]
+        .into_iter()
+        .find_map(|key| evidence.quantity(key, process).ok())
+        .filter(|clients| clients.value >= 1.0)
+}
+
+fn is_short_of_cpu(evidence: &Evidence, process: &Subject) -> bool {
+    let delay = evidence.quantity(&keys::PROCESS_BUSIEST_DELAY, process);
+    delay.is_ok_and(|delay| delay.value > SHORT.value)
+}
+
+/// Threads wait for one lock in most samples, and have something to do: those of an idle pool do not.
+pub(crate) fn is_contended(evidence: &Evidence, process: &Subject) -> bool {
+    let waiters = evidence.quantity(&keys::LOCK_USER_WAITERS, process);
+    let moving = evidence.quantity(&keys::LOCK_USER_MOVING, process);
+    waiters.is_ok_and(|waiters| waiters.lasts(|waiting| waiting >= WAITERS.value))
+        && (moving.is_ok_and(|share| share.value >= MOVING.value)
+            || asked(evidence, process).is_some())
+        && !is_short_of_cpu(evidence, process)
+}
+
 fn judge(evidence: &Evidence) -> Judgement {
     let waiters = evidence.each(&keys::LOCK_USER_WAITERS)?;
     let busy = evidence.host(&keys::CPU_BUSY_MEAN)?;
@@ -72,12 +95,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         let queue = number.lasts(|waiting| waiting >= WAITERS.value);
         let moving = evidence.quantity(&keys::LOCK_USER_MOVING, process).ok();
         let moves = moving.is_some_and(|share| share.value >= MOVING.value);
-        let asked = [&keys::DEPENDENCY_CLIENTS, &keys::PROCESS_UNREAD]
-            .into_iter()
-            .find_map(|key| evidence.quantity(key, process).ok())
-            .filter(|clients| clients.value >= 1.0);
-        let delay = evidence.quantity(&keys::PROCESS_BUSIEST_DELAY, process);
-        let short = delay.is_ok_and(|delay| delay.value > SHORT.value);
+        let asked = asked(evidence, process);
+        let short = is_short_of_cpu(evidence, process);
         most = most.max(number.value);
         let often = number.share(|waiting| waiting >= WAITERS.value);
         let often = often.filter(|share| *share >= OFTEN.value && !queue);

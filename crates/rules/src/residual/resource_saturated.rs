@@ -52,6 +52,7 @@ pub(crate) static RULE: Rule = Rule {
             &keys::PSI_IO_SOME,
             &keys::SCHED_PROCESS_CPU,
             &keys::TASKS_SHARE,
+            &keys::TCP_ACCEPT_USED,
             &keys::TCP_PORTS_USED,
             &keys::UDP_SOCKET_QUEUE
         ],
@@ -62,7 +63,7 @@ pub(crate) static RULE: Rule = Rule {
     measure: None,
     doc: Doc {
         looks_for: "A resource beyond its threshold in the resource table, in every part of the window, while none of the rules \
-            that know its causes fires: CPUs, memory, disks, links, ports, kernel tables.",
+            that know its causes fires: CPUs, memory, disks, links, accept queues, ports, kernel tables.",
         hurts: "A saturated resource is the limit: every further request waits or is refused.",
         todo: "The finding names the resource and, if known, the processes that use it. Give them less work, move them \
             elsewhere, or add capacity. No kernel setting is known to help, or a rule would have named it.",

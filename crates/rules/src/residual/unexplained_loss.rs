@@ -19,12 +19,14 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::CGROUP_OOM_KILLS,
         &keys::CGROUP_PIDS_REFUSED,
+        &keys::CGROUP_REFUSED,
         &keys::CONNTRACK_DROPPED,
         &keys::CPU_STEAL_MEAN,
         &keys::DISK_ERRORS,
         &keys::LOSS_COUNTERS,
         &keys::LOSS_RATE,
         &keys::LOSS_SHARE,
+        &keys::MEMORY_OOM_KILLS,
         &keys::NEIGH_REFUSED,
         &keys::NETNS_OTHER_LOSS,
         &keys::NETNS_OTHER_PACKETS,
@@ -89,6 +91,12 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
             format!(
                 "the hypervisor takes {} of the CPU time",
                 say::percent(high.value)
+            )
+        } else if high.gauge.key == &keys::CGROUP_REFUSED {
+            format!(
+                "the limits of control group {} refused {} huge pages or other counted resources (hugetlb, misc)",
+                high.subject.name(),
+                say::whole(high.value)
             )
         } else {
             let place = high.row.title.to_lowercase();

@@ -21,13 +21,20 @@ pub(crate) static RULE: Rule = Rule {
         [
             &keys::CGROUP_FROZEN,
             &keys::CGROUP_IO_WAIT,
+            &keys::CGROUP_MEMORY_REFAULTS,
             &keys::CGROUP_MEMORY_WAIT,
             &keys::CGROUP_THROTTLED,
             &keys::CPU_BUSY,
+            &keys::CPU_RUN_QUEUE,
             &keys::DEPENDENCY_CLIENT_WAIT,
+            &keys::LOCK_USER_MOVING,
+            &keys::LOCK_USER_WAITERS,
+            &keys::MEMORY_CGROUP_RECLAIM,
+            &keys::MEMORY_REFAULTS,
             &keys::MEMORY_SWAP_IN,
             &keys::NETNS_OTHER_STALLS,
             &keys::PROCESS_BLOCKED,
+            &keys::PROCESS_BUSIEST_DELAY,
             &keys::PSI_CPU_SOME,
             &keys::PSI_IO_FULL,
             &keys::PSI_MEMORY_SOME,
@@ -42,7 +49,7 @@ pub(crate) static RULE: Rule = Rule {
     measure: None,
     doc: Doc {
         looks_for: "Waiting beyond its threshold in the resource table, in every part of the window, while none of the rules that know its \
-            causes fires: for CPUs, memory, disks, quotas, kernel locks, client requests that no thread works on, and TCP connections of another \
+            causes fires: for CPUs, memory, disks, quotas, locks of the kernel and of programs, client requests that no thread works on, and TCP connections of another \
             network namespace of this machine that wait for a retransmission timeout (200 ms or more) in 1 % of their time.",
         hurts: "A thread that waits answers no requests. The wait is added to every request that the thread serves.",
         todo: "The finding names the resource. What another network namespace sends is lost on the way, or dropped by this host without a counter: \
@@ -87,6 +94,23 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         format!("all tasks wait for a disk in {share} of the time")
     } else if key == &keys::PSI_MEMORY_SOME {
         format!("tasks wait for memory in {share} of the time")
+    } else if key == &keys::CPU_RUN_QUEUE {
+        format!("{:.1} tasks per CPU run or wait for one", high.value)
+    } else if key == &keys::MEMORY_REFAULTS {
+        format!(
+            "{} pages are read again that were dropped shortly before",
+            say::rate(high.value)
+        )
+    } else if key == &keys::CGROUP_MEMORY_REFAULTS {
+        format!(
+            "control group {name} reads {} pages again that it had to drop",
+            say::rate(high.value)
+        )
+    } else if key == &keys::LOCK_USER_WAITERS {
+        format!(
+            "{:.0} threads of process {name} wait for one lock of the program",
+            high.value
+        )
     } else if key == &keys::MEMORY_SWAP_IN {
         format!("{} pages are read back from swap", say::rate(high.value))
     } else if key == &keys::CGROUP_MEMORY_WAIT {
@@ -126,7 +150,7 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     } else if waits_for_disks(evidence, high) == Some(false) {
         // A backup that waits for its disk does no harm.
         Finding::watch(high.subject, sentence).severity(Grade::Medium)
-    } else if high.gauge.key == &keys::PSI_CPU_SOME {
+    } else if [&keys::PSI_CPU_SOME, &keys::CPU_RUN_QUEUE].contains(&key) {
         // One task too many is enough for this share, and costs little where CPUs are free again at once.
         Finding::watch(high.subject, sentence).severity(Grade::Medium)
     } else {

@@ -42,6 +42,8 @@ pub(crate) struct Gauge {
     pub(crate) rules: &'static [&'static str],
     /// Every subject must be read for the cell to be low: one that is missing may be the one that is full.
     pub(crate) all: bool,
+    /// It stands in for this reading, and counts only where that one is missing.
+    pub(crate) instead_of: Option<&'static Key>,
     /// If this holds, a missing reading does not matter.
     pub(crate) moot: Option<fn(&Evidence) -> bool>,
     /// Why its readings do not answer for the resource, if they do not.
@@ -132,6 +134,12 @@ impl Gauge {
         &self,
         evidence: &'a Evidence,
     ) -> Result<Vec<(&'a Subject, Quantity<'a>)>, Missing> {
+        if self
+            .instead_of
+            .is_some_and(|key| evidence.each(key).is_ok())
+        {
+            return Ok(Vec::new());
+        }
         let mut all = evidence.each(self.key)?;
         all.retain(|(subject, _)| self.only.is_none_or(|only| only(subject)));
         Ok(all)

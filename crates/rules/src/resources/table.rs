@@ -8,6 +8,7 @@ use rungwise_model::keys;
 
 use super::{Gauge, Means, Row};
 use crate::net::other_namespaces;
+use crate::process::user_lock;
 use crate::residual;
 
 const GUESS: &str = "own guess";
@@ -25,6 +26,7 @@ const fn gauge(
         falls: false,
         means,
         rules,
+        instead_of: None,
         moot: None,
         unseen: None,
         only: None,
@@ -63,7 +65,17 @@ pub(crate) static ROWS: &[Row] = &[
         id: "cpus",
         title: "All CPUs",
         utilisation: &[full(&keys::CPU_BUSY_MEAN, 0.95, CPU_CAUSES)],
-        saturation: &[waited(&keys::PSI_CPU_SOME, 0.50, CPU_CAUSES)],
+        saturation: &[
+            Gauge {
+                moot: Some(run_queue_was_read),
+                ..waited(&keys::PSI_CPU_SOME, 0.50, CPU_CAUSES)
+            },
+            // A task more than there are CPUs makes one wait all the time.
+            Gauge {
+                instead_of: Some(&keys::PSI_CPU_SOME),
+                ..waited(&keys::CPU_RUN_QUEUE, 1.1, CPU_CAUSES)
+            },
+        ],
         errors: &[lost(&keys::CPU_STEAL_MEAN, 0.05, &["steal"])],
     },
     Row {
@@ -93,6 +105,7 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[
             used(&keys::CGROUP_MEMORY_USED, 0.99, &["cgroup-memory-limit"]),
             used(&keys::CGROUP_IO_USED, 0.95, &["cgroup-io-limit"]),
+            used(&keys::CGROUP_PIDS_USED, 0.95, &["cgroup-pids-limit"]),
         ],
         saturation: &[
             waited(&keys::CGROUP_THROTTLED, 0.01, &["cfs-throttled"]),
@@ -107,6 +120,7 @@ pub(crate) static ROWS: &[Row] = &[
         errors: &[
             lost(&keys::CGROUP_OOM_KILLS, 1.0, &["cgroup-memory-limit"]),
             lost(&keys::CGROUP_PIDS_REFUSED, 1.0, &["cgroup-pids-limit"]),
+            lost(&keys::CGROUP_REFUSED, 1.0, &[]),
         ],
     },
     Row {
@@ -117,17 +131,36 @@ pub(crate) static ROWS: &[Row] = &[
             ..full(&keys::MEMORY_AVAILABLE, 0.03, MEMORY_CAUSES)
         }],
         saturation: &[waited(&keys::PSI_MEMORY_SOME, 0.05, MEMORY_CAUSES)],
-        errors: &[],
+        errors: &[Gauge {
+            moot: Some(memory_is_at_ease),
+            ..lost(&keys::MEMORY_OOM_KILLS, 1.0, &["cgroup-memory-limit"])
+        }],
     },
     Row {
         id: "swap",
-        title: "Swap",
+        title: "Swap and refaults",
         utilisation: &[],
-        saturation: &[waited(
-            &keys::MEMORY_SWAP_IN,
-            100.0,
-            &["swap-in", "cgroup-memory-limit"],
-        )],
+        saturation: &[
+            waited(
+                &keys::MEMORY_SWAP_IN,
+                100.0,
+                &["swap-in", "cgroup-memory-limit"],
+            ),
+            Gauge {
+                moot: Some(pressure_was_read),
+                decides: Some(memory_is_read_again),
+                ..waited(&keys::MEMORY_REFAULTS, 1000.0, MEMORY_CAUSES)
+            },
+            Gauge {
+                moot: Some(no_group_hits_its_limit),
+                decides: Some(group_reads_again),
+                ..waited(
+                    &keys::CGROUP_MEMORY_REFAULTS,
+                    50.0,
+                    &["cgroup-memory-limit", "direct-reclaim", "swap-in"],
+                )
+            },
+        ],
         errors: &[],
     },
     Row {
@@ -226,6 +259,13 @@ pub(crate) static ROWS: &[Row] = &[
         errors: &[],
     },
     Row {
+        id: "accept-queues",
+        title: "TCP accept queues",
+        utilisation: &[],
+        saturation: &[full(&keys::TCP_ACCEPT_USED, 0.90, ACCEPT_CAUSES)],
+        errors: &[],
+    },
+    Row {
         id: "requests",
         title: "TCP client requests",
         utilisation: &[],
@@ -282,6 +322,17 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[full(&keys::NEIGH_ENTRIES, 0.95, &["neigh-full"])],
         saturation: &[],
         errors: &[lost(&keys::NEIGH_REFUSED, 0.1, &["neigh-full"])],
+    },
+    Row {
+        id: "user-locks",
+        title: "Locks of programs",
+        utilisation: &[],
+        saturation: &[Gauge {
+            moot: Some(no_process_works),
+            decides: Some(user_lock::is_contended),
+            ..waited(&keys::LOCK_USER_WAITERS, 2.0, &["user-lock"])
+        }],
+        errors: &[],
     },
     Row {
         id: "kernel-locks",
@@ -386,6 +437,30 @@ const DISK_CAUSES: &[&str] = &[
     "swap-in",
 ];
 
+/// Rules that name a reason why connections are not accepted.
+const ACCEPT_CAUSES: &[&str] = &[
+    "tcp-listen-overflow",
+    "tcp-synq-full",
+    "clients-unread",
+    "process-stopped",
+    "process-traced",
+    "process-blocked",
+    "cgroup-frozen",
+    "cgroup-io-limit",
+    "cgroup-memory-limit",
+    "descriptors-full",
+    "cfs-throttled",
+    "cpu-weight-low",
+    "affinity-narrow",
+    "priority-low",
+    "realtime-hog",
+    "runq-delay",
+    "thread-saturated",
+    "upstream-slow",
+    "database-lock",
+    "user-lock",
+];
+
 /// Rules that name a cause for which a request waits.
 const REQUEST_CAUSES: &[&str] = &[
     "upstream-pool-full",
@@ -437,6 +512,56 @@ fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     let open = value(&keys::DEPENDENCY_CLIENTS);
     let wait = value(&keys::DEPENDENCY_CLIENT_WAIT);
     open >= 1.0 && wait < 5.0 && value(&keys::SCHED_PROCESS_CPU) < 0.25 * open.min(4.0)
+}
+
+/// Without pressure information the length of the run queue shows whether tasks wait for a CPU.
+fn run_queue_was_read(evidence: &Evidence) -> bool {
+    evidence.host(&keys::CPU_RUN_QUEUE).is_ok()
+}
+
+/// Waits for pages that are read again count as memory pressure.
+fn pressure_was_read(evidence: &Evidence) -> bool {
+    evidence.host(&keys::PSI_MEMORY_SOME).is_ok()
+}
+
+/// Before the kernel kills a process it has tried to reclaim, which is memory pressure.
+fn memory_is_at_ease(evidence: &Evidence) -> bool {
+    let some = evidence.host(&keys::PSI_MEMORY_SOME);
+    some.is_ok_and(|some| some.value < 0.05)
+}
+
+/// Pages that are read again harm where tasks wait for them. Without pressure information nothing excuses them.
+fn memory_is_read_again(evidence: &Evidence, host: &Subject) -> bool {
+    let again = evidence.quantity(&keys::MEMORY_REFAULTS, host);
+    let some = evidence.host(&keys::PSI_MEMORY_SOME);
+    again.is_ok_and(|again| again.lasts(|rate| rate >= 1000.0))
+        && some.map_or(true, |some| some.value >= 0.05)
+}
+
+fn no_group_hits_its_limit(evidence: &Evidence) -> bool {
+    let hits = evidence.each(&keys::MEMORY_CGROUP_RECLAIM);
+    hits.is_ok_and(|hits| hits.iter().all(|(_, rate)| rate.value <= 0.0))
+}
+
+/// Only where the group's own limit made the kernel drop the pages.
+fn group_reads_again(evidence: &Evidence, group: &Subject) -> bool {
+    let of = |key| evidence.quantity(key, group);
+    of(&keys::CGROUP_MEMORY_REFAULTS).is_ok_and(|again| again.lasts(|rate| rate >= 50.0))
+        && of(&keys::MEMORY_CGROUP_RECLAIM).is_ok_and(|hits| hits.value > 1.0)
+}
+
+/// Locks are read of processes that serve clients or use a hundredth of a CPU.
+fn no_process_works(evidence: &Evidence) -> bool {
+    let is_own = |process| {
+        let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
+        name.is_ok_and(|name| name.value == "rungwise")
+    };
+    let used = evidence.each(&keys::SCHED_PROCESS_CPU);
+    let serves = evidence.each(&keys::DEPENDENCY_CLIENTS);
+    used.is_ok_and(|used| {
+        used.iter()
+            .all(|(process, cpus)| cpus.value < 0.01 || is_own(process))
+    }) && serves.is_err()
 }
 
 /// The counters were read, and none of them grew.

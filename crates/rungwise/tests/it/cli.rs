@@ -250,3 +250,25 @@ fn a_file_of_another_type_is_called_what_it_is() {
         );
     }
 }
+
+#[test]
+fn a_thread_of_the_kernel_is_no_service() {
+    let stat = std::fs::read_to_string("/proc/2/stat").unwrap_or_default();
+    if !stat.contains("(kthreadd)") {
+        return crate::run::aloud(
+            "NOT TESTED a_thread_of_the_kernel_is_no_service: pid 2 is no thread of the kernel here",
+        );
+    }
+    let bench = Bench::new();
+    for verb in [&["check"][..], &["capture", "-o", "out.rungwise"]] {
+        bench
+            .run(&[verb, &["--pid", "2", "--for", "300ms"]].concat())
+            .expect(4)
+            .says(&[
+                "kthreadd",
+                "it is a kernel thread, not a service",
+                "rungwise check",
+            ]);
+    }
+    assert!(!bench.path("out.rungwise").exists());
+}

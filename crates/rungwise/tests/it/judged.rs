@@ -476,6 +476,51 @@ fn a_capture_that_saw_little_is_not_called_good() {
 }
 
 #[test]
+fn a_guest_with_nothing_to_do_gets_the_green_line_as_root() {
+    let bench = Bench::new();
+    let host = host_path("guest-2cpu-root");
+    let text = bench.run(&["check", &host]).expect(0).stdout;
+    let head = text.replace('\n', " ");
+    assert!(head.starts_with("✓ nothing to act on: "), "{text}");
+    assert!(
+        head.contains(
+            " rules found nothing, and every resource was measured; nearest to its limit: "
+        ),
+        "{text}"
+    );
+    let report = json(&bench.run(&["check", &host, "--format", "json"]).expect(0));
+    assert_eq!(report["standing"], "healthy");
+    let resources = report["resources"].as_array().unwrap();
+    let cells = resources.iter().flat_map(|row| {
+        ["utilisation", "saturation", "errors"].map(|name| (&row["id"], &row[name]["level"]))
+    });
+    for (row, level) in cells.filter(|(_, level)| !level.is_null()) {
+        assert!(
+            ["low", "none"].contains(&level.as_str().unwrap()),
+            "{row}: {level}"
+        );
+    }
+}
+
+#[test]
+fn without_pressure_information_the_run_queue_shows_that_tasks_wait() {
+    let bench = Bench::new();
+    let report = json(&judged(&bench, "no-pressure", "json"));
+    let row = |id: &str| {
+        let rows = report["resources"].as_array().unwrap();
+        rows.iter().find(|row| row["id"] == id).unwrap().clone()
+    };
+    let cpus = row("cpus");
+    assert_eq!(cpus["saturation"]["level"], "high", "{cpus}");
+    let note = cpus["saturation"]["note"].as_str().unwrap();
+    assert!(note.starts_with("cpu.run_queue: "), "{note}");
+    // Nothing else answers for these two.
+    for id in ["memory", "disks"] {
+        assert_eq!(row(id)["saturation"]["level"], "unseen", "{id}");
+    }
+}
+
+#[test]
 fn a_gain_is_estimated_from_the_stage_of_the_reference_case_that_a_host_is_at() {
     let bench = Bench::new();
     for (name, gain) in [

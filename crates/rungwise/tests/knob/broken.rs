@@ -397,3 +397,22 @@ fn an_output_that_cannot_be_written_is_reported_and_what_is_in_force_too() {
     desk.bench.run(&["knob", "undo"]).with(0, &[]);
     assert_eq!(desk.bench.changed(), [""; 0]);
 }
+
+#[test]
+fn a_switch_of_a_service_is_refused_by_plan_with_the_words_of_apply() {
+    let bench = Bench::new();
+    for (wish, words) in [
+        ("cpu.pin_threads=on", "cpu.pin_threads=PID:each:LIST"),
+        ("sock.reuseport=on", "start `rungwise serve udp` with it"),
+    ] {
+        let refused = |command: &[&str]| bench.run(command).with(4, &[words]).words;
+        let planned = refused(&["knob", "plan", wish]);
+        for command in [
+            &["knob", "apply", wish][..],
+            &["knob", "apply", "--dry-run", wish],
+        ] {
+            assert_eq!(refused(command), planned, "{command:?}");
+        }
+    }
+    assert!(bench.journals().is_empty());
+}

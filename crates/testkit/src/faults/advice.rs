@@ -73,7 +73,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.rps_cpus"],
         by: &[By::Namespace],
         harm: None,
-        measured: None,
+        measured: Some("packets per second that backlogs drop"),
     },
     Cure {
         fault: "backlog drops",
@@ -89,7 +89,7 @@ pub const CURES: &[Cure] = &[
         knobs: &["net.rp_filter", "net.accept_local"],
         by: &[By::Namespace],
         harm: None,
-        measured: None,
+        measured: Some("the share of the packets that the CPU no longer takes"),
     },
     Cure {
         fault: "narrow CPU affinity",
@@ -130,6 +130,14 @@ pub const CURES: &[Cure] = &[
         by: &[By::Machine],
         harm: None,
         measured: Some("the CPU time that it lacks of its fair half"),
+    },
+    Cure {
+        fault: "limited writes",
+        rule: "cgroup-io-limit",
+        knobs: &["disk.cgroup_io"],
+        by: &[By::Machine],
+        harm: None,
+        measured: Some("the seconds that each synced write takes"),
     },
     Cure {
         fault: "service: descriptors used up",

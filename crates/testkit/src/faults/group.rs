@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rungwise_host::{clock, files};
+use rungwise_host::{Host as _, clock, files, live::Live};
 
 use super::lab::{
     Group, Lab, Planted, cpu_time, growth, serve_udp, service_address, shell_in, spinner,
@@ -84,8 +84,7 @@ struct Thaw(PathBuf);
 
 impl Drop for Thaw {
     fn drop(&mut self) {
-        use rungwise_host::Host as _;
-        let _ = rungwise_host::live::Live.write(&self.0, b"THAWED");
+        let _ = Live.write(&self.0, b"THAWED");
     }
 }
 
@@ -240,12 +239,25 @@ fn io(_: &Path) -> Result<Planted> {
         file.0.display()
     );
     let service = shell_in(&[&group], &script)?;
+    let pid = service.pid();
     Ok(Planted::in_namespace(server)
-        .suffered_by(service.pid())
+        .suffered_by(pid)
+        .costing(move |_| time_of_a_write(pid))
         .keep(service)
         .keep(file)
         .keep(group)
         .keep(client))
+}
+
+/// Seconds that each write of a program takes that does nothing else.
+fn time_of_a_write(pid: u32) -> Result<f64> {
+    let path = format!("/proc/{pid}/io");
+    let [writes] = growth(|| {
+        let text = Live.text(Path::new(&path))?;
+        let calls = text.lines().find_map(|line| line.strip_prefix("syscw: "));
+        Ok([calls.ok_or("no syscw")?.trim().parse()?])
+    })?;
+    Ok(1.0 / writes.max(1.0))
 }
 
 /// Major number in `st_dev`, as glibc has it (sys/sysmacros.h).

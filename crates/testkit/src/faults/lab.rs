@@ -470,3 +470,110 @@ impl Drop for Loop {
         );
     }
 }
+
+/// A file system on a loop device that can be made slow: its file lies on another one that can be frozen.
+#[derive(Debug)]
+pub(super) struct SlowDisk {
+    /// Name of the upper device, as `loop1`.
+    device: String,
+    /// How many requests its queue held, where that was changed: the device keeps it for its next file.
+    queue: Option<String>,
+    folder: TempDir,
+}
+
+impl SlowDisk {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the programs they need"
+    )]
+    pub(super) fn new() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        // All blocks are there from the start, nothing is initialised later, and nothing is flushed: the lower disk has little to do.
+        let script = "set -e
+            MKFS='mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard'
+            mkdir below at
+            fallocate -l 96M below.img; $MKFS below.img; mount -o loop,barrier=0 below.img below
+            fallocate -l 64M below/disk; $MKFS below/disk; mount -o loop,nodiscard below/disk at
+            findmnt --noheadings --output SOURCE at";
+        let slow = Self {
+            device: String::new(),
+            queue: None,
+            folder,
+        };
+        let done = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(slow.folder.path())
+            .output()?;
+        if !done.status.success() {
+            return Err(format!("slow disk: {}", String::from_utf8_lossy(&done.stderr)).into());
+        }
+        let mut slow = slow;
+        let source = String::from_utf8_lossy(&done.stdout);
+        source
+            .trim()
+            .trim_start_matches("/dev/")
+            .clone_into(&mut slow.device);
+        Ok(slow)
+    }
+
+    /// Where it is mounted.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.folder.path().join("at")
+    }
+
+    /// How many requests its queue holds.
+    pub(super) fn set_queue(&mut self, requests: u32) -> Result<()> {
+        let path = self.queue_file();
+        self.queue = Some(Live.text(&path)?);
+        Ok(Live.write(&path, requests.to_string().as_bytes())?)
+    }
+
+    fn queue_file(&self) -> PathBuf {
+        Path::new("/sys/block")
+            .join(&self.device)
+            .join("queue/nr_requests")
+    }
+
+    /// Stops it for `stopped_ms`, lets it work for `working_ms` or until what waits has passed, and again, until the process ends.
+    pub(super) fn stops(&self, stopped_ms: u32, working_ms: u32) -> Result<Service> {
+        // FIFREEZE and FITHAW of linux/fs.h.
+        let script = "open my $disk, '<', $ARGV[0] or die $!;
+            my ($stopped, $working) = map { $_ / 1000 } @ARGV[1, 2];
+            while (1) {
+                ioctl $disk, 0xc0045877, 0;
+                select undef, undef, undef, $stopped;
+                ioctl $disk, 0xc0045878, 0;
+                select undef, undef, undef, $working;
+            }";
+        let file = self.folder.path().join("below/disk").display().to_string();
+        let (stopped, working) = (stopped_ms.to_string(), working_ms.to_string());
+        let argv = ["perl", "-e", script, &file, &stopped, &working];
+        start(argv.map(str::to_owned).to_vec(), None)
+    }
+}
+
+impl Drop for SlowDisk {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the programs they need"
+    )]
+    fn drop(&mut self) {
+        // The namespaces of the fault have copies of the mounts; both devices let go of their files with the last of them.
+        let script = "fsfreeze --unfreeze below 2>/dev/null
+            for point in at below; do umount $point 2>/dev/null || umount --lazy $point; done
+            ! mountpoint -q at && ! mountpoint -q below";
+        let done = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(self.folder.path())
+            .output();
+        let gone = done.as_ref().is_ok_and(|done| done.status.success());
+        if let Some(queue) = &self.queue {
+            let _ = Live.write(&self.queue_file(), queue.as_bytes());
+        }
+        assert!(
+            gone || std::thread::panicking(),
+            "cannot unmount the slow disk {}: {done:?}",
+            self.device
+        );
+    }
+}

@@ -8,6 +8,7 @@
 
 mod advice;
 mod cpu;
+mod disk;
 mod group;
 mod lab;
 mod path;
@@ -154,6 +155,8 @@ pub const FAULTS: &[Fault] = &[
     group::MEMORY,
     group::KILLED,
     group::IO,
+    disk::SLOW,
+    disk::QUEUE,
     room::FULL,
     room::PRIVATE,
     room::INODES,
@@ -173,6 +176,7 @@ pub const FAULTS: &[Fault] = &[
     process::UNIX_STOPPED,
     process::UNIX_DEAD,
     process::RESTARTS,
+    process::RESOLVER,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.

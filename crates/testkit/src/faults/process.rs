@@ -5,7 +5,7 @@
 )]
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::Pair;
 
 /// Where the services of this file listen.
 const HTTP: u16 = 8080;
-const REDIS: u16 = 6379;
+pub(super) const REDIS: u16 = 6379;
 const POSTGRES: u16 = 5433;
 
 /// A service starts in a moment, or on a busy machine in a few.
@@ -43,7 +43,7 @@ pub(super) fn start(namespace: &Namespace, argv: &[&str]) -> Result<Service> {
     })?)
 }
 
-fn ready(service: &Service, port: u16) -> Result<()> {
+pub(super) fn ready(service: &Service, port: u16) -> Result<()> {
     let address = (Pair::SERVER, port).into();
     service.wait_ready(&Ready::Tcp(address), STARTS_WITHIN)?;
     Ok(())
@@ -107,6 +107,17 @@ fn wrk(namespace: &Namespace, connections: usize) -> Result<Service> {
 }
 
 fn gets(namespace: &Namespace, connections: usize) -> Result<Service> {
+    // A script of a few hundred commands: the server works much longer on it than the client does.
+    let script = "for i=1,300 do redis.call('get','k') end return 1";
+    gets_of(namespace, connections, &["eval", script, "0"])
+}
+
+/// One command of redis, again and again.
+pub(super) fn gets_of(
+    namespace: &Namespace,
+    connections: usize,
+    command: &[&str],
+) -> Result<Service> {
     let (host, port) = (Pair::SERVER.to_string(), REDIS.to_string());
     let connections = connections.to_string();
     let own = [
@@ -120,9 +131,8 @@ fn gets(namespace: &Namespace, connections: usize) -> Result<Service> {
     ];
     let argv: Vec<&str> = own
         .into_iter()
-        // A script of a few hundred commands: the server works much longer on it than the client does.
-        .chain(["-n", "1000000000", "-q", "eval"])
-        .chain(["for i=1,300 do redis.call('get','k') end return 1", "0"])
+        .chain(["-n", "1000000000", "-q"])
+        .chain(command.iter().copied())
         .collect();
     start(namespace, &argv)
 }
@@ -646,4 +656,35 @@ fn restarts(_: &Path) -> Result<Planted> {
         sleep 0.3; close $socket; sleep 0.1 }";
     let service = start(&server, &["perl", "-e", script])?;
     Ok(Planted::in_namespace(server).keep(service).keep(client))
+}
+
+pub(super) const RESOLVER: Fault = Fault {
+    id: "service: dead resolver",
+    planted: "A program that looks up a name, with a connected UDP socket as the resolver of the C library has it, waits 0.9 s and looks it up \
+              again; the DNS server never answers.",
+    speaks: &[first("dns-unanswered", "process/PID")],
+    may: &[],
+    how: How::Here(resolver),
+};
+
+fn resolver(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    // Nobody reads from it.
+    let dead = client.run(|| UdpSocket::bind((Pair::CLIENT, 53)))?;
+    let script = r#"while (1) {
+        my $socket = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => 53, Proto => "udp") or die $!;
+        send $socket, "\x12\x34\1\0\0\1\0\0\0\0\0\0\3www\7example\0\0\1\0\1", 0;
+        select undef, undef, undef, 0.9;
+    }"#;
+    let address = Pair::CLIENT.to_string();
+    let service = start(
+        &server,
+        &["perl", "-MIO::Socket::INET", "-e", script, &address],
+    )?;
+    let pid = service.pid();
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pid)
+        .keep(service)
+        .keep(dead)
+        .keep(client))
 }

@@ -9,7 +9,9 @@ use rungwise_host::namespace::Namespace;
 use rungwise_host::{Host as _, live::Live};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::lab::{DEVICE, Lab, Planted, growth, load_udp, run, serve_udp, service_address};
+use super::lab::{
+    DEVICE, Lab, Planted, counter, growth, load_udp, run, serve_udp, service_address,
+};
 use super::traffic::{Pace, datagrams};
 use super::{Fault, How, Result, acts};
 
@@ -55,7 +57,7 @@ fn one_cpu_group(_: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
     run(&lab.server, NFT, filter())?;
     lab.steer("1")?;
-    flooded(lab, 2)
+    Ok(flooded(lab, 2)?.costing(|_| backlog_drops_per_second()))
 }
 
 /// Datagrams from CPU 1 to so many sockets that nobody reads: the sender shares its CPU with no reader, and what the other
@@ -98,10 +100,12 @@ pub(super) const BACKLOG: Fault = Fault {
 fn backlog(_: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
     lab.steer("1")?;
-    Ok(flooded(lab, 2)?.costing(|_| {
-        let [dropped] = growth(|| Ok([backlog_drops()?]))?;
-        Ok(dropped)
-    }))
+    Ok(flooded(lab, 2)?.costing(|_| backlog_drops_per_second()))
+}
+
+fn backlog_drops_per_second() -> Result<f64> {
+    let [dropped] = growth(|| Ok([backlog_drops()?]))?;
+    Ok(dropped)
 }
 
 /// Packets that full backlogs dropped on all CPUs: the second column of `softnet_stat`, in hexadecimal (net/core/net-procfs.c).
@@ -159,14 +163,40 @@ pub(super) const SOURCE_CHECK: Fault = Fault {
 
 fn source_check(_: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
-    let file = format!("/proc/sys/net/ipv4/conf/{DEVICE}/rp_filter");
-    lab.server.write(Path::new(&file), b"1")?;
+    let set = |namespace: &Namespace, name: &str, value: &[u8]| {
+        let file = format!("/proc/sys/net/ipv4/conf/{DEVICE}/{name}");
+        namespace.write(Path::new(&file), value)
+    };
+    set(&lab.server, "rp_filter", b"0")?;
+    set(&lab.server, "accept_local", b"1")?;
     let mut rules = String::new();
     for uplink in 1..=32 {
         let _ = writeln!(rules, "rule add from 192.0.2.{uplink} lookup main");
     }
     run(&lab.server, &["ip", "-batch", "-"], rules)?;
-    flooded(lab, 1)
+    let planted = flooded(lab, 1)?;
+    // What the CPU takes without the check.
+    let free = received(&planted.namespace)?;
+    set(&planted.namespace, "accept_local", b"0")?;
+    set(&planted.namespace, "rp_filter", b"1")?;
+    Ok(planted.costing(move |namespace| Ok(1.0 - received(namespace)? / free)))
+}
+
+/// Packets that IP receives per second of CPU time of this process, whose thread sends them and takes them through the pair of devices: others
+/// on the machine change how long it runs, and not what a packet costs.
+fn received(namespace: &Namespace) -> Result<f64> {
+    let [packets, ticks] = growth(|| {
+        let stat = Live.text(Path::new("/proc/self/stat"))?;
+        let (_, fields) = stat.rsplit_once(')').ok_or("no name")?;
+        // utime and stime, fields 14 and 15 (proc_pid_stat(5)).
+        let times = fields.split_whitespace().skip(11).take(2);
+        let ticks = times.map(str::parse::<f64>);
+        Ok([
+            counter(namespace, "snmp", "Ip", "InReceives")?,
+            ticks.sum::<std::result::Result<f64, _>>()?,
+        ])
+    })?;
+    Ok(packets / ticks.max(1.0))
 }
 
 pub(super) const FULL_CONNTRACK: Fault = Fault {

@@ -298,6 +298,7 @@ impl Work<'_> {
 
     fn plan(&self, wishes: &Wishes) -> anyhow::Result<Printed> {
         let plans = wishes.plans()?;
+        without_switches(&plans.plans)?;
         up_to_date(&plans.plans, &places())?;
         let text = plans.diff();
         self.printed("knob-plan", Exit::Done, plans, text)
@@ -317,13 +318,7 @@ impl Work<'_> {
             left_out,
             ..
         } = wishes.plans()?;
-        if let Some(knob) = plans.iter().find(|plan| plan.service().next().is_some()) {
-            let why = anyhow::anyhow!(
-                "cannot set {} here: it is a switch of the service; start `rungwise serve udp` with it, or name it in a scenario",
-                knob.knob
-            );
-            return Err(Problem::with(Exit::Precondition, why));
-        }
+        without_switches(&plans)?;
         let places = places();
         up_to_date(&plans, &places)?;
         let mut text: String = plans.iter().map(Plan::diff).collect();
@@ -642,6 +637,24 @@ fn plans(wishes: &[String], device: &Device, origin: Origin) -> anyhow::Result<P
     }
     all.host = here;
     Ok(all)
+}
+
+/// Refuses a switch of the service: whoever starts the service sets it.
+fn without_switches(plans: &[Plan]) -> anyhow::Result<()> {
+    let Some(plan) = plans.iter().find(|plan| plan.service().next().is_some()) else {
+        return Ok(());
+    };
+    let running = match plan.knob.as_str() {
+        "cpu.pin_threads" => {
+            ", or pin the threads of a running process: cpu.pin_threads=PID:each:LIST"
+        }
+        _ => "",
+    };
+    let why = anyhow::anyhow!(
+        "cannot set {} here: it is a switch of the service; start `rungwise serve udp` with it, or name it in a scenario{running}",
+        plan.knob
+    );
+    Err(Problem::with(Exit::Precondition, why))
 }
 
 /// Refuses what a file says that its knobs do not write, or that replaces what is not there any more.

@@ -1,4 +1,4 @@
-//! Every counter of `/proc/net/{snmp,netstat,snmp6}` and `/proc/net/stat`: which of them count losses or failures.
+//! Every counter of `/proc/net/{snmp,netstat,snmp6,xfrm_stat,tls_stat,sctp/snmp}` and `/proc/net/stat`: which of them count losses or failures.
 //!
 //! A counter is either in [`LOSSES`] or in [`ORDINARY`]; a test holds both against the kernel that it runs on, so that a new
 //! kernel's counter is not overlooked. Meanings: `Documentation/networking/snmp_counter.rst`, `include/uapi/linux/snmp.h` and the
@@ -9,7 +9,7 @@ use super::Of;
 /// A counter of losses or failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Group: the protocol in `snmp` and `netstat`, the file in `/proc/net/stat`.
+    /// Group: the protocol in `snmp` and `netstat`, else the file.
     pub group: &'static str,
     /// Name within the group.
     pub name: &'static str,
@@ -209,8 +209,58 @@ pub static LOSSES: &[Loss] = losses! {
         in_martian_src Packets "packets with an impossible source",
         gc_dst_overflow Packets "routes refused because of a full route cache",
     ;
+    sctp:
+        SctpAborteds Sctp "SCTP associations that were aborted",
+        SctpOutOfBlues Sctp "SCTP packets without an association",
+        SctpChecksumErrors Sctp "SCTP packets with a wrong checksum",
+        SctpT1InitExpireds Sctp "SCTP handshakes without an answer",
+        SctpT1CookieExpireds Sctp "SCTP handshakes whose cookie was not answered",
+        SctpT3RtxExpireds Sctp "SCTP retransmission timeouts",
+        SctpT3Retransmits Sctp "SCTP chunks sent again after a timeout",
+        SctpInPktDiscards Sctp "received SCTP packets that were discarded",
+        SctpInDataChunkDiscards Sctp "received SCTP data that was discarded",
+    ;
     synproxy:
         cookie_invalid Opens "invalid SYN proxy cookies received",
+    ;
+    tls_stat:
+        TlsDecryptError Segments "TLS records of the kernel that could not be decrypted",
+        TlsRxRekeyError Segments "TLS keys of the kernel that could not be changed for receiving",
+        TlsTxRekeyError Segments "TLS keys of the kernel that could not be changed for sending",
+    ;
+    xfrm_stat:
+        XfrmInError Packets "received IPsec packets with an error",
+        XfrmInBufferError Packets "received IPsec packets dropped for lack of memory",
+        XfrmInHdrError Packets "received IPsec packets with a bad header",
+        XfrmInNoStates Packets "received IPsec packets without a security association",
+        XfrmInStateProtoError Packets "received IPsec packets that could not be decrypted or verified",
+        XfrmInStateModeError Packets "received IPsec packets of the wrong mode",
+        XfrmInStateSeqError Packets "received IPsec packets outside the replay window",
+        XfrmInStateExpired Packets "received IPsec packets of an expired security association",
+        XfrmInStateMismatch Packets "received IPsec packets that their security association does not allow",
+        XfrmInStateInvalid Packets "received IPsec packets of an invalid security association",
+        XfrmInStateDirError Packets "received IPsec packets of a security association for sending",
+        XfrmInTmplMismatch Packets "received packets without the IPsec that a policy requires",
+        XfrmInNoPols Packets "received IPsec packets without a policy",
+        XfrmInPolBlock Packets "received packets that an IPsec policy blocks",
+        XfrmInPolError Packets "received packets with an error of their IPsec policy",
+        XfrmInIptfsError Packets "received IPsec packets with an error of IP-TFS",
+        XfrmFwdHdrError Packets "packets to forward whose IPsec policy could not be looked up",
+        XfrmOutError Packets "IPsec packets that could not be sent",
+        XfrmOutBundleGenError Packets "packets to send without a usable IPsec route",
+        XfrmOutBundleCheckError Packets "packets to send whose IPsec route is stale",
+        XfrmOutNoStates Packets "packets to send without a security association",
+        XfrmOutStateProtoError Packets "IPsec packets that could not be encrypted",
+        XfrmOutStateModeError Packets "IPsec packets to send of the wrong mode",
+        XfrmOutStateSeqError Packets "IPsec packets to send whose sequence numbers are used up",
+        XfrmOutStateExpired Packets "IPsec packets to send of an expired security association",
+        XfrmOutStateInvalid Packets "IPsec packets to send of an invalid security association",
+        XfrmOutStateDirError Packets "IPsec packets to send of a security association for receiving",
+        XfrmOutPolBlock Packets "packets to send that an IPsec policy blocks",
+        XfrmOutPolDead Packets "packets to send whose IPsec policy is gone",
+        XfrmOutPolError Packets "packets to send with an error of their IPsec policy",
+        XfrmOutNoQueueSpace Packets "IPsec packets dropped at a full queue of IP-TFS",
+        XfrmAcquireError Packets "security associations that the key daemon did not provide",
     ;
 };
 
@@ -615,4 +665,46 @@ pub static ORDINARY: &[(&str, &[&str])] = &[
             "conn_reopened",
         ],
     ),
+    (
+        "sctp",
+        &[
+            "SctpCurrEstab",
+            "SctpActiveEstabs",
+            "SctpPassiveEstabs",
+            "SctpShutdowns",
+            "SctpOut*",
+            "SctpInSCTPPacks",
+            "SctpInCtrlChunks",
+            "SctpInOrderChunks",
+            "SctpInUnorderChunks",
+            "SctpFragUsrMsgs",
+            "SctpReasmUsrMsgs",
+            "SctpT2ShutdownExpireds",
+            "SctpT4RtoExpireds",
+            "SctpT5ShutdownGuardExpireds",
+            "SctpDelaySackExpireds",
+            "SctpAutocloseExpireds",
+            "SctpPmtudRetransmits",
+            "SctpFastRetransmits",
+            "SctpInPktSoftirq",
+            "SctpInPktBacklog",
+        ],
+    ),
+    (
+        "tls_stat",
+        &[
+            "TlsCurr*",
+            "TlsTxSw",
+            "TlsRxSw",
+            "TlsTxDevice",
+            "TlsRxDevice",
+            "TlsRxDeviceResync",
+            "TlsDecryptRetry",
+            "TlsRxNoPadViolation",
+            "TlsRxRekeyOk",
+            "TlsTxRekeyOk",
+            "TlsRxRekeyReceived",
+        ],
+    ),
+    ("xfrm_stat", &[]),
 ];

@@ -4,16 +4,18 @@
 //! goes unnoticed: the rule `unexplained-loss` judges what no other rule explains.
 
 mod counters;
+mod reasons;
 
 use std::collections::BTreeMap;
 
 use rungwise_formats::net_dev::{self, Device};
-use rungwise_formats::{per_cpu, snmp};
+use rungwise_formats::{flat, per_cpu, snmp};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::kernel::Answer;
 use rungwise_model::keys;
 
 pub use counters::{LOSSES, Loss, ORDINARY};
+pub use reasons::{COUNTED, Counted, UNCOUNTED};
 
 use crate::{Cost, Probe, Rate, Source, Window};
 
@@ -31,6 +33,13 @@ const TABLES: [&str; 5] = [
     "synproxy",
 ];
 
+/// Files of a name and a number per line, which exist if their module is loaded, and the groups of their counters.
+const FLAT: [(&str, &str); 3] = [
+    ("/proc/net/sctp/snmp", "sctp"),
+    ("/proc/net/tls_stat", "tls_stat"),
+    ("/proc/net/xfrm_stat", "xfrm_stat"),
+];
+
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-net-losses",
@@ -43,11 +52,15 @@ pub(crate) static PROBE: Probe = Probe {
         Source::each(SNMP6),
         Source::each(DEV),
         Source::each(STAT),
+        Source::ends(FLAT[0].0),
+        Source::ends(FLAT[1].0),
+        Source::ends(FLAT[2].0),
     ],
     yields: &[&keys::LOSS_COUNTERS, &keys::LOSS_RATE, &keys::LOSS_SHARE],
     derive,
     doc: "\
-All counters of losses, refusals and failures in `/proc/net/snmp`, `netstat`, `snmp6` and `/proc/net/stat`, and the \
+All counters of losses, refusals and failures in `/proc/net/snmp`, `netstat`, `snmp6` and `/proc/net/stat`, of IPsec \
+(`xfrm_stat`), TLS in the kernel (`tls_stat`) and SCTP where these are in use, and the \
 columns `errs` and `drop` of `/proc/net/dev`, of one network namespace. Only those that grew in the window have a \
 rate. The share is relative to the traffic at the same place: packets, segments, opened connections, datagrams, \
 packets of the device. Drops for a reason that no such counter covers are added by their reason, as a share of the \
@@ -77,6 +90,8 @@ pub enum Of {
     Messages6,
     /// Look-ups of neighbours.
     Lookups,
+    /// SCTP packets received and sent.
+    Sctp,
 }
 
 impl Of {
@@ -109,6 +124,7 @@ impl Of {
             ],
             Self::Messages => &[("Icmp", "InMsgs"), ("Icmp", "OutMsgs")],
             Self::Messages6 => &[("Icmp6", "InMsgs"), ("Icmp6", "OutMsgs")],
+            Self::Sctp => &[("sctp", "SctpInSCTPPacks"), ("sctp", "SctpOutSCTPPacks")],
             Self::Lookups => &[("arp_cache", "lookups"), ("ndisc_cache", "lookups")],
         }
     }
@@ -190,6 +206,15 @@ fn read<'a>(window: &Window<'a>) -> (BTreeMap<Name<'a>, Rate>, Option<Absence>) 
             Err(why) => failed = Some(why),
         }
     }
+    for (path, group) in FLAT {
+        let of_group = |text| {
+            let counters = flat::parse(text).into_iter();
+            counters
+                .map(|(name, n)| ((group, name), n as f64))
+                .collect()
+        };
+        all.extend(window.rates(path, of_group).unwrap_or_default());
+    }
     for table in TABLES {
         let sums = |text| {
             let sums = per_cpu::sums(text, 16).into_iter();
@@ -257,34 +282,6 @@ fn devices(window: &Window<'_>, evidence: &mut Evidence) -> u32 {
     counted
 }
 
-/// Reasons for which the kernel drops packets without counting them anywhere else, and what they mean. Programs of XDP, traffic
-/// control and sockets drop on purpose, which is a loss to whoever sent the packet.
-const UNCOUNTED: [(&str, &str); 8] = [
-    (
-        "BPF_CGROUP_EGRESS",
-        "packets dropped by a BPF program of a control group",
-    ),
-    (
-        "FULL_RING",
-        "packets dropped because the ring of a TAP device was full",
-    ),
-    ("NOMEM", "packets dropped for lack of memory"),
-    (
-        "NOT_SPECIFIED",
-        "packets dropped for a reason that the kernel does not give, such as an XDP program of a veth device",
-    ),
-    ("SOCKET_FILTER", "packets dropped by the filter of a socket"),
-    (
-        "TC_EGRESS",
-        "packets dropped by a filter of traffic control on sending",
-    ),
-    (
-        "TC_INGRESS",
-        "packets dropped by a filter of traffic control on receiving",
-    ),
-    ("XDP", "packets dropped by an XDP program"),
-];
-
 /// Adds packets that were dropped, but not counted in `/proc/net`, as a share of the packets that devices received.
 fn dropped(window: &Window<'_>, evidence: &mut Evidence) {
     let Ok(Answer::Events(events)) = window.answer("events") else {
@@ -302,7 +299,7 @@ fn dropped(window: &Window<'_>, evidence: &mut Evidence) {
     };
     let whole: f64 = received.values().map(|rate| rate.per_s).sum();
     for (reason, meaning) in UNCOUNTED {
-        let count = events.drops.get(reason).copied().unwrap_or_default();
+        let count = events.drops.get(*reason).copied().unwrap_or_default();
         if count == 0 || seconds <= 0.0 {
             continue;
         }

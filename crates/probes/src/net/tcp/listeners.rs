@@ -17,6 +17,8 @@ struct Listener<'a> {
     fullest: &'a TcpSocket,
     /// Connections in the fullest queue in each sample.
     course: Vec<f64>,
+    /// The same as a share of what that queue can hold.
+    shares: Vec<f64>,
     /// Drops at each socket, by inode, with the times of the samples.
     dropped: BTreeMap<u64, Vec<(f64, u32)>>,
 }
@@ -60,6 +62,7 @@ pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
             let listener = listeners.entry(socket.local).or_insert_with(|| Listener {
                 fullest: socket,
                 course: Vec::new(),
+                shares: Vec::new(),
                 dropped: BTreeMap::new(),
             });
             if filled(socket) > filled(listener.fullest) {
@@ -72,12 +75,16 @@ pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
             listener.course.resize(number + 1, 0.0);
             let waiting = &mut listener.course[number];
             *waiting = waiting.max(f64::from(socket.rqueue));
+            listener.shares.resize(number + 1, 0.0);
+            let share = &mut listener.shares[number];
+            *share = share.max(filled(socket));
         }
     }
     if listeners.is_empty() {
         let all = [
             &keys::TCP_ACCEPT_QUEUE,
             &keys::TCP_ACCEPT_BACKLOG,
+            &keys::TCP_ACCEPT_USED,
             &keys::TCP_LISTEN_SOCKET_DROPS,
         ];
         evidence.absent(&all, &Absence::none("no TCP socket listens"), SOURCE);
@@ -91,7 +98,10 @@ pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
         let subject = port::port("tcp", local);
         listener.tell_drops(&subject, evidence);
         let Listener {
-            fullest, course, ..
+            fullest,
+            course,
+            shares,
+            ..
         } = listener;
         let line = format!(
             "LISTEN Recv-Q {} Send-Q {} {local}",
@@ -107,6 +117,8 @@ pub(super) fn add(samples: &[Sample<'_>], evidence: &mut Evidence) {
             origin.clone(),
         );
         let most = f64::from(fullest.wqueue);
+        let (used, key) = (filled(fullest), &keys::TCP_ACCEPT_USED);
+        evidence.series(key, subject.clone(), used, shares, origin.clone());
         evidence.number(&keys::TCP_ACCEPT_BACKLOG, subject, most, origin);
     }
 }

@@ -57,6 +57,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::FLOWS_LARGEST_SHARE,
         &keys::TCP_ACCEPT_BACKLOG,
         &keys::TCP_ACCEPT_QUEUE,
+        &keys::TCP_ACCEPT_USED,
         &keys::TCP_ACK_OVERDUE,
         &keys::TCP_BUSY,
         &keys::TCP_BYTES_RECEIVED,

@@ -22,6 +22,7 @@ pub(super) fn derive(
     let mut limited = io(window, evidence, trees);
     limited.extend(pids(window, evidence, trees));
     limited.extend(frozen(window, evidence, trees));
+    limited.extend(refused(window, evidence, trees));
     limited
 }
 
@@ -271,7 +272,10 @@ fn pids(
             let used = number(window, &path);
             let line = window.text(&path).unwrap_or_default().trim();
             let (key, origin) = (&keys::CGROUP_PIDS, Origin::new(&path, line));
-            enter::number(evidence, key, group.subject(), used, origin);
+            let share = used.clone().map(|used| used / limit.max(1.0));
+            enter::number(evidence, key, group.subject(), used, origin.clone());
+            let key = &keys::CGROUP_PIDS_USED;
+            enter::number(evidence, key, group.subject(), share, origin);
             let path = group.file("pids.events");
             let rates = window.rates(&path, |text| {
                 let refused = flat::parse(text).get("max").copied();
@@ -294,7 +298,11 @@ fn pids(
         }
     }
     if limited.is_empty() {
-        let others = [&keys::CGROUP_PIDS, &keys::CGROUP_PIDS_LIMIT];
+        let others = [
+            &keys::CGROUP_PIDS,
+            &keys::CGROUP_PIDS_LIMIT,
+            &keys::CGROUP_PIDS_USED,
+        ];
         let keys = (&others[..], &[&keys::CGROUP_PIDS_REFUSED][..]);
         none(
             window,
@@ -304,6 +312,52 @@ fn pids(
         );
     }
     limited
+}
+
+/// What limits on huge pages and on other counted resources refused: the program that asked got an error.
+fn refused(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    trees: &[Tree],
+) -> Vec<(Group, &'static str)> {
+    const FILES: [(&str, &str); 3] = [
+        ("hugetlb", "hugetlb.1GB.events"),
+        ("hugetlb", "hugetlb.2MB.events"),
+        ("misc", "misc.events"),
+    ];
+    let key = &keys::CGROUP_REFUSED;
+    let mut found: BTreeMap<String, (Group, &'static str, f64, Vec<String>)> = BTreeMap::new();
+    for (controller, file) in FILES {
+        for group in groups(window, trees, true, controller, file) {
+            let of_limits = |text| {
+                let events = flat::parse(text).into_iter();
+                let refusals = events.filter(|(name, _)| *name == "max" || name.ends_with(".max"));
+                refusals.map(|(name, n)| (name, n as f64)).collect()
+            };
+            let rates = window.rates(&group.file(file), of_limits);
+            let rates = rates.unwrap_or_default();
+            let entry = found
+                .entry(group.name.clone())
+                .or_insert_with(|| (group, controller, 0.0, Vec::new()));
+            for (name, rate) in rates {
+                entry.2 += rate.delta;
+                entry.3.push(format!("{file} {name} {}", rate.line()));
+            }
+        }
+    }
+    if found.is_empty() {
+        let files = ["hugetlb.2MB.max", "hugetlb.1GB.max", "misc.max"];
+        let what = "no limit on huge pages or other counted resources";
+        none(window, evidence, (&[], &[key]), (what, &files));
+    }
+    let limited = found.into_values();
+    limited
+        .map(|(group, controller, refused, lines)| {
+            let origin = Origin::new(&group.folder, lines.join("; "));
+            evidence.number(key, group.subject(), refused, origin);
+            (group, controller)
+        })
+        .collect()
 }
 
 fn frozen(

@@ -68,6 +68,8 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::CGROUP_PIDS,
         &keys::CGROUP_PIDS_LIMIT,
         &keys::CGROUP_PIDS_REFUSED,
+        &keys::CGROUP_PIDS_USED,
+        &keys::CGROUP_REFUSED,
         &keys::CGROUP_QUOTA,
         &keys::CGROUP_THROTTLED,
         &keys::CGROUP_THROTTLED_TIME,
@@ -86,7 +88,8 @@ limits of the groups above also apply to a group. Throttled time is summed over 
 exceed one. A burst allowance (`cpu.max.burst`) is not read. Memory: limit hits are `high` and `max` of \
 `memory.events.local` (`memory.events` before Linux 5.3), with cgroup v1 `failcnt`. Pages read again shortly after \
 they were reclaimed are `workingset_refault`, from Linux 4.20 on. Waits (`*.pressure`) exist in cgroup v2 only; with \
-v1, the CPU wait is the run delay of the member whose first thread, or another read thread, waited longest. For \
+v1, the CPU wait is the run delay of the member whose first thread, or another read thread, waited longest. Of \
+hugetlb and misc only refusals are counted, with cgroup v2. For \
 `blkio.throttle` and `io.max` the share is that of the tightest limit. Inside a container only the container's own \
 group is visible, as `/`: the root of a host has no quota. `/proc/self/cgroup` contains its name on the host, unless \
 the container has its own cgroup namespace. Sources: kernel/sched/core.c, mm/memcontrol.c, block/blk-throttle.c, \
