@@ -232,7 +232,7 @@ pub struct Stuck {
 pub struct SharedWait {
     /// Number of its JVM.
     pub jvm: u64,
-    /// `connection`, `semaphore`, `latch`, `barrier`, `phaser`, `exchanger`, `task`, `future`, `full-queue`,
+    /// `connection`, `semaphore`, `latch`, `barrier`, `phaser`, `exchanger`, `task`, `future`, `reply`, `full-queue`,
     /// `condition`, `thread-end`, `notify`, or `read-lock`: a read-write lock held by readers.
     pub kind: String,
     /// What they wait for, in words.
@@ -245,9 +245,10 @@ pub struct SharedWait {
     pub counts: Vec<u64>,
     /// Waiters of the last dump that did not move in any dump: same stack, no CPU time. 0 with a single dump.
     pub still: u64,
-    /// Names of some threads that are past the place where these wait, and so may hold what they wait for.
+    /// Names of some threads that may release it: those past the place where these wait; for a latch, a task, a future, a full queue and a
+    /// phaser those in a call that releases it, in any dump; for a phaser, a barrier and an exchanger those that met these in an earlier dump.
     pub holders: Vec<String>,
-    /// How many threads are past it.
+    /// How many threads may release it.
     pub past: u64,
     /// What most of those do.
     pub holders_doing: Option<String>,

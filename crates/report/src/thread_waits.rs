@@ -53,7 +53,8 @@ fn waits(waits: &[SharedWait]) -> Vec<Block> {
         Block::section("waits", "Waits without an owner"),
         Block::Prose(
             "Threads that wait at the same place. Unmoved: same stack and no CPU time in all dumps. Possible releasers: threads past \
-             that place in the same method; no dump records which thread holds a permit or completes a future."
+             that place in the same method, or in a call that releases it in any of the dumps; no dump records which thread holds a permit or \
+             completes a future."
                 .to_owned(),
         ),
         Block::Table(Table {

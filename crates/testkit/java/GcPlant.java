@@ -102,6 +102,7 @@ public final class GcPlant {
             case "jvm-shenandoah-degenerated": return (int) number("heap", 160);
             case "jvm-healthy-zgc": return (int) number("heap", 512);
             case "jvm-container-heap": return (int) graded("heap", 64, 112, 256, 512);
+            case "jvm-remark-long": return (int) number("heap", 1024);
             default: return (int) number("heap", 128);
         }
     }
@@ -139,6 +140,12 @@ public final class GcPlant {
                 return sized + " -XX:+UseZGC";
             case "jvm-container-heap":
                 return "-Xmx" + heap + "m";
+            case "jvm-safepoint-loop":
+                return sized + " -XX:-UseCountedLoopSafepoints";
+            case "jvm-remark-long":
+                // No wait for a young collection before the remark, which a busy service does not get either.
+                return sized + " -Xmn700m -XX:+UseConcMarkSweepGC -XX:CMSInitiatingOccupancyFraction=10"
+                    + " -XX:+UseCMSInitiatingOccupancyOnly -XX:CMSMaxAbortablePrecleanTime=1";
             default:
                 return sized;
         }
@@ -246,7 +253,11 @@ public final class GcPlant {
                 };
             }
             case "jvm-container-heap":
-                return leak(heap / number("fill", 30), false);
+                return cache(number("live", 0.7) * heap, number("fill", 20));
+            case "jvm-safepoint-loop":
+                return loops(graded("loop", 1, 60, 250, 600));
+            case "jvm-remark-long":
+                return nodes(graded("small", 1, 20, 80, 160));
             case "jvm-survivor-overflow":
             case "jvm-log-stall":
             case "jvm-healthy-g1":
@@ -432,6 +443,47 @@ public final class GcPlant {
         };
     }
 
+    /** A thread that computes in counted loops of so many milliseconds, and rests as long. */
+    private Planter loops(double millis) {
+        Thread thread = new Thread(() -> {
+            double turns = 1000;
+            while (!done) {
+                long start = System.nanoTime();
+                sink = counted((int) turns);
+                long took = Math.max(1, System.nanoTime() - start);
+                // The compiler makes a loop many times as fast while it runs.
+                turns = Math.max(1000, Math.min(2e9, turns * Math.min(4, millis * 1e6 / took)));
+                LockSupport.parkNanos(took);
+            }
+        }, "loop");
+        thread.setDaemon(true);
+        thread.start();
+        return steady(number("live", 0.2) * heapMib());
+    }
+
+    /** One chain of operations, so that the compiler cannot shorten it. */
+    private static long counted(int turns) {
+        long sum = 1;
+        for (int i = 0; i < turns; i++) {
+            sum = sum * 31 ^ i;
+        }
+        return sum;
+    }
+
+    /** So many MiB a second of objects of 24 bytes that refer to each other and die soon. */
+    private Planter nodes(double perSecond) {
+        Planter live = steady(number("live", 0.1) * heapMib());
+        double[] owed = {0};
+        return (now, step) -> {
+            live.turn(now, step);
+            Object[] last = null;
+            for (owed[0] += perSecond * MIB * step; owed[0] > 0; owed[0] -= 24) {
+                last = new Object[] {last};
+            }
+            sink = last;
+        };
+    }
+
     private static byte[] code(String of) {
         try (InputStream from = GcPlant.class.getResourceAsStream(of + ".class")) {
             ByteArrayOutputStream all = new ByteArrayOutputStream();
@@ -502,7 +554,8 @@ public final class GcPlant {
                 case "jvm-gc-threads": return 250;
                 case "jvm-zgc-stall":
                 case "jvm-shenandoah-degenerated": return graded("alloc", 20, 150, 400, 800);
-                case "jvm-healthy-g1": return 80;
+                case "jvm-healthy-g1":
+                case "jvm-safepoint-loop": return 80;
                 default: return 40;
             }
         }

@@ -13,6 +13,7 @@ import java.util.WeakHashMap;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.Exchanger;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -27,6 +28,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.concurrent.locks.StampedLock;
 import java.util.regex.Pattern;
 import org.postgresql.PlantedDriver;
 
@@ -297,6 +299,20 @@ public class Plant {
         until("producer-", threads, WAITS);
     }
 
+    /** A barrier for one party more than its pool has threads. */
+    static void barrier() throws Exception {
+        int threads = option("threads", 4);
+        ExecutorService pool = Executors.newFixedThreadPool(threads, named("merge-"));
+        CyclicBarrier barrier = new CyclicBarrier(threads + 1);
+        for (int i = 0; i <= threads; i++) {
+            pool.submit(() -> {
+                barrier.await();
+                return DONE.incrementAndGet();
+            });
+        }
+        until("merge-", threads, WAITS);
+    }
+
     // ---- locks -------------------------------------------------------------------------------------------------------------
 
     /** A reader waits for a monitor whose owner wants the write lock. */
@@ -340,6 +356,25 @@ public class Plant {
             DONE.incrementAndGet();
         });
         until("upgrade-0", 1, WAITS);
+    }
+
+    /** A thread that has a StampedLock for writing and asks for it again: it is not reentrant. */
+    static void stampedTwice() throws Exception {
+        StampedLock lock = new StampedLock();
+        start("stamp-0", () -> {
+            lock.writeLock();
+            lock.writeLock();
+            DONE.incrementAndGet();
+        });
+        until("stamp-0", 1, WAITS);
+        int threads = option("threads", 4);
+        for (int i = 0; i < threads; i++) {
+            start("quote-" + i, () -> {
+                lock.unlockRead(lock.readLock());
+                DONE.incrementAndGet();
+            });
+        }
+        until("quote-", threads, WAITS);
     }
 
     /** Monitors and ReentrantLocks by turns, in a cycle. */
@@ -662,6 +697,8 @@ public class Plant {
         PROBLEMS.put("exchanger", Plant::exchanger);
         PROBLEMS.put("phaser", Plant::phaser);
         PROBLEMS.put("queue-full", Plant::queueFull);
+        PROBLEMS.put("barrier", Plant::barrier);
+        PROBLEMS.put("stamped-twice", Plant::stampedTwice);
         PROBLEMS.put("rw-readers", Plant::rwReaders);
         PROBLEMS.put("rw-upgrade", Plant::rwUpgrade);
         PROBLEMS.put("deadlock-mixed", Plant::deadlockMixed);

@@ -44,6 +44,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("org.apache.hc.", "waits for another service"),
     ("okhttp3.", "waits for another service"),
     ("redis.clients.jedis.", "waits for another service"),
+    ("io.lettuce.core.", "waits for another service"),
+    (
+        "jdk.internal.net.http.HttpClientImpl.send",
+        "waits for another service",
+    ),
     ("java.lang.ClassLoader.loadClass", "loads classes"),
     ("java.lang.Thread.sleep", "sleeps"),
     ("java.net.SocketInputStream.", "reads from a socket"),

@@ -344,7 +344,12 @@ impl<'d> Graph<'d> {
         if node.owner.is_some() {
             return None;
         }
+        let mut waiters = node.waiters.iter().map(|at| &self.dump.threads[*at]);
+        let all_virtual = waiters.all(|thread| thread.is_virtual);
         Some(match (self.owner_is_secret(node), self.dump.form) {
+            (true, _) if all_virtual => {
+                "only virtual threads wait for it, and no dump records the owner of a ReentrantLock or similar lock of theirs"
+            }
             (true, Form::Print | Form::Beans) => {
                 "this dump lacks the owners of ReentrantLock and similar locks; use jcmd PID Thread.print -l"
             }
@@ -399,6 +404,22 @@ mod tests {
             "time": format!("2026-11-25T09:59:{second:02}.498026045Z"), "threadContainers": [{"threads": threads}],
         }});
         crate::json::dump(text.to_string().as_bytes()).expect("a dump")
+    }
+
+    #[test]
+    fn no_other_form_of_dump_is_named_for_a_lock_of_virtual_threads() {
+        let dump = file(1, &[(1, "a"), (2, "a")]);
+        let graph = Graph::of(&dump);
+        let why = graph.why_ownerless(&graph.nodes[0]).unwrap();
+        assert!(
+            why.contains("no dump records") && !why.contains("jcmd"),
+            "{why}"
+        );
+        let mut mixed = dump;
+        mixed.threads[0].is_virtual = false;
+        let graph = Graph::of(&mixed);
+        let why = graph.why_ownerless(&graph.nodes[0]).unwrap();
+        assert!(why.contains("jcmd PID Thread.print -l"), "{why}");
     }
 
     #[test]

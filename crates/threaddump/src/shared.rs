@@ -1,10 +1,11 @@
 //! Waits that threads share: for one semaphore, latch, future or pool, or for a lock that readers hold; over all dumps of a JVM.
 //!
 //! No dump records who holds a permit or who will complete a future. Threads that are past the place where the others wait are
-//! likely holders: they are in the same method and went on. Whether a wait lasts is seen in two ways: the stack is the same,
+//! likely holders: they are in the same method and went on. What counts a latch down, computes a result or takes from a queue is known by
+//! its calls, where a dump catches one. Whether a wait lasts is seen in two ways: the stack is the same,
 //! and the CPU time of the thread (JDK 11 and later) has not grown by a microsecond.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rungwise_model::gc::Sample;
 use rungwise_model::threads::SharedWait;
@@ -61,9 +62,13 @@ pub(crate) fn waits(jvm: u64, graphs: &[&Graph<'_>]) -> Vec<SharedWait> {
                 let thread = &last.dump.threads[**at];
                 !dumps.is_empty() && dumps.iter().all(|dump| dump.has_unmoved(thread))
             });
-            let holders = group
-                .kind
-                .map_or_else(Vec::new, |kind| past(last, &members, kind));
+            let (holders, gone) = match group.kind {
+                Some(kind @ (Kind::Semaphore | Kind::Lent(_))) => {
+                    (past(last, &members, kind), Vec::new())
+                }
+                Some(kind) => releasing(last, before, &earlier, (&group, kind), &members),
+                None => (Vec::new(), Vec::new()),
+            };
             SharedWait {
                 jvm,
                 kind: group.kind.map_or("read-lock", Kind::word).to_owned(),
@@ -72,12 +77,13 @@ pub(crate) fn waits(jvm: u64, graphs: &[&Graph<'_>]) -> Vec<SharedWait> {
                 still: still.count() as u64,
                 counts,
                 holders_doing: doing(last, &holders),
+                past: (holders.len() + gone.len()) as u64,
                 holders: holders
                     .iter()
-                    .take(NAMED)
                     .map(|at| last.dump.threads[*at].label())
+                    .chain(gone)
+                    .take(NAMED)
                     .collect(),
-                past: holders.len() as u64,
                 behind: behind_waiters(last, &group, &members),
                 pool: pool_of(last, &members),
                 lines: lines(last, &members),
@@ -214,12 +220,63 @@ fn what(graph: &Graph<'_>, group: &Group, members: &[usize]) -> String {
     kind.what()
 }
 
+/// Threads of the last dump that may release what these wait for, and names of those that are gone since: a call on their stack releases it,
+/// or they met these at this place in an earlier dump.
+fn releasing(
+    last: &Graph<'_>,
+    before: &[&Graph<'_>],
+    earlier: &[BTreeMap<Group, Vec<usize>>],
+    (group, kind): (&Group, Kind),
+    members: &[usize],
+) -> (Vec<usize>, Vec<String>) {
+    let waiter = members
+        .first()
+        .map_or(&[][..], |at| &last.dump.threads[*at].frames);
+    let releases = |graph: &Graph<'_>, at: usize| {
+        let thread = &graph.dump.threads[at];
+        graph.doing[at] != Activity::Jvm
+            && waits::kind(thread) != Some(kind)
+            && kind.is_released_by(&thread.frames, waiter)
+    };
+    let of_last = (0..last.doing.len()).filter(|at| {
+        // Who waits in an empty queue takes from another one.
+        !members.contains(at) && last.doing[*at] != Activity::Idle && releases(last, *at)
+    });
+    let mut found: BTreeSet<usize> = of_last.collect();
+    let mut gone = BTreeSet::new();
+    let now: HashMap<String, usize> = last
+        .dump
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(at, thread)| (key(thread), at))
+        .collect();
+    for (graph, groups) in before.iter().zip(earlier) {
+        let then = groups.get(group);
+        for (at, thread) in graph.dump.threads.iter().enumerate() {
+            let met = kind.is_meeting() && then.is_some_and(|group| group.contains(&at));
+            // The queue was not full yet, so those that waited for an element may be its consumers.
+            let is_open = kind == Kind::Room && then.is_none();
+            let is_at_work = graph.doing[at] != Activity::Idle || is_open;
+            if !met && !(is_at_work && releases(graph, at)) {
+                continue;
+            }
+            match now.get(&key(thread)) {
+                Some(at) if members.contains(at) => {}
+                Some(at) => {
+                    found.insert(*at);
+                }
+                None => {
+                    gone.insert(format!("{}, which has ended", thread.label()));
+                }
+            }
+        }
+    }
+    (found.into_iter().collect(), gone.into_iter().collect())
+}
+
 /// Threads that are past the place where these wait: in the same method, and not waiting for the same.
 pub(crate) fn past(graph: &Graph<'_>, members: &[usize], kind: Kind) -> Vec<usize> {
-    // What completes a result runs elsewhere.
-    if !matches!(kind, Kind::Semaphore | Kind::Lent(_)) {
-        return Vec::new();
-    }
     let first = members.first().map(|at| &graph.dump.threads[*at]);
     let Some(place) = first.and_then(|thread| waits::place(&thread.frames, kind)) else {
         return Vec::new();

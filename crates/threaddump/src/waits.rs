@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Task,
     /// A result that anything may complete, also a selector.
     Future,
+    /// A reply of another process, through a client library that multiplexes its connections.
+    Reply(&'static Client),
     /// Room in a queue.
     Room,
     Condition,
@@ -45,6 +47,45 @@ pub(crate) struct Library {
     /// Beginnings of frames, one of which is on the stack of a thread that waits.
     calls: &'static [&'static str],
 }
+
+/// A client library whose callers wait for another thread to read the reply.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Client {
+    pub(crate) name: &'static str,
+    /// What its callers wait for.
+    reply: &'static str,
+    /// Beginnings of frames, one of which is on the stack of a thread that waits, near the call that waits.
+    calls: &'static [&'static str],
+    /// Beginnings of frames between the wait and the code that asked for it.
+    packages: &'static [&'static str],
+}
+
+/// Clients and the calls in which they wait, seen in dumps: `OkHttp` 4.12 over HTTP/2, `java.net.http` of JDK 17, Lettuce 6. `OkHttp` over
+/// HTTP/1.1 reads from its socket instead, and its asynchronous calls wait in a queue without a thread.
+static CLIENTS: [Client; 3] = [
+    Client {
+        name: "OkHttp",
+        reply: "an HTTP reply",
+        calls: &["okhttp3.internal.http2.Http2Stream"],
+        packages: &["okhttp3.", "retrofit2."],
+    },
+    Client {
+        name: "java.net.http",
+        reply: "an HTTP reply",
+        calls: &["jdk.internal.net.http.HttpClientImpl.send"],
+        packages: &[],
+    },
+    Client {
+        name: "Lettuce",
+        reply: "a Redis reply",
+        calls: &[
+            "io.lettuce.core.protocol.AsyncCommand.await",
+            "io.lettuce.core.internal.Futures.await",
+            "io.lettuce.core.LettuceFutures.await",
+        ],
+        packages: &["io.lettuce.", "org.springframework.data.redis."],
+    },
+];
 
 const CONNECTION: &str = "a database connection";
 const HTTP: &str = "an HTTP connection";
@@ -253,6 +294,9 @@ pub(crate) fn kind(thread: &Thread) -> Option<Kind> {
         return Some(Kind::Lent(library));
     }
     let inner = frame::inner(&thread.frames, NEAR);
+    if let Some(client) = client(inner) {
+        return Some(Kind::Reply(client));
+    }
     let known = inner.iter().filter_map(|frame| {
         let name = method(frame);
         let entry = CALLS.iter().find(|(call, _)| name.ends_with(call))?;
@@ -306,6 +350,15 @@ fn library(frames: &[Arc<str>]) -> Option<&'static Library> {
     })
 }
 
+fn client(inner: &[Arc<str>]) -> Option<&'static Client> {
+    CLIENTS.iter().find(|client| {
+        inner.iter().any(|frame| {
+            let name = method(frame);
+            client.calls.iter().any(|call| name.starts_with(call))
+        })
+    })
+}
+
 impl Kind {
     /// In one word, for documents.
     pub(crate) fn word(self) -> &'static str {
@@ -318,6 +371,7 @@ impl Kind {
             Self::Exchanger => "exchanger",
             Self::Task => "task",
             Self::Future => "future",
+            Self::Reply(_) => "reply",
             Self::Room => "full-queue",
             Self::Condition => "condition",
             Self::Join => "thread-end",
@@ -336,6 +390,7 @@ impl Kind {
             Self::Exchanger => "a partner at an Exchanger".to_owned(),
             Self::Task => "the result of a task".to_owned(),
             Self::Future => "a future".to_owned(),
+            Self::Reply(client) => format!("{} ({})", client.reply, client.name),
             Self::Room => "room in a full queue".to_owned(),
             Self::Condition => "a condition".to_owned(),
             Self::Join => "a thread to end".to_owned(),
@@ -363,9 +418,62 @@ impl Kind {
             }
             Self::Lent(library) if library.package.starts_with("com.mchange.") => &["com.mchange."],
             Self::Lent(library) => std::slice::from_ref(&library.package),
+            Self::Reply(client) => client.packages,
             _ => &[],
         }
     }
+
+    /// The threads that wait are parties of one meeting: who was there in an earlier dump and is not now is missing.
+    pub(crate) fn is_meeting(self) -> bool {
+        matches!(self, Self::Barrier | Self::Phaser | Self::Exchanger)
+    }
+
+    /// The stack has a call that releases threads which wait for this, as `waiter` does. What releases a permit or what a pool lends is known
+    /// by the place in the code instead.
+    pub(crate) fn is_released_by(self, frames: &[Arc<str>], waiter: &[Arc<str>]) -> bool {
+        let has = |calls: &[&str]| {
+            frames.iter().any(|frame| {
+                let name = method(frame);
+                calls.iter().any(|call| name.starts_with(call))
+            })
+        };
+        match self {
+            Self::Latch => has(&["java.util.concurrent.CountDownLatch.countDown"]),
+            Self::Phaser => has(&["java.util.concurrent.Phaser.arrive"]),
+            Self::Task => has(&[
+                "java.util.concurrent.FutureTask.run",
+                "java.util.concurrent.ForkJoinTask.doExec",
+            ]),
+            Self::Future => has(&[
+                "java.util.concurrent.CompletableFuture.complete",
+                "java.util.concurrent.CompletableFuture.postComplete",
+                "java.util.concurrent.CompletableFuture$Async",
+                "java.util.concurrent.CompletableFuture$Uni",
+                "java.util.concurrent.CompletableFuture$Bi",
+            ]),
+            Self::Room => queue(waiter).is_some_and(|queue| {
+                frames.iter().any(|frame| {
+                    let call = method(frame).strip_prefix(queue);
+                    call.is_some_and(|call| TAKES.iter().any(|take| call.starts_with(take)))
+                })
+            }),
+            _ => false,
+        }
+    }
+}
+
+/// Methods that make room in a queue.
+const TAKES: [&str; 4] = [".take", ".poll", ".drainTo", ".remove"];
+
+/// The class of the queue in which this thread waits for room.
+fn queue(waiter: &[Arc<str>]) -> Option<&str> {
+    let mut names = waiter.iter().map(|frame| method(frame));
+    let puts = |name: &&str| {
+        let mut calls = CALLS.iter().filter(|(_, kind)| *kind == Kind::Room);
+        calls.any(|(call, _)| name.ends_with(call))
+    };
+    let (class, _) = names.find(puts)?.rsplit_once('.')?;
+    Some(class)
 }
 
 /// The innermost frame of the code that waits: neither of the JDK nor of the pool.
@@ -443,6 +551,81 @@ mod tests {
         ] {
             assert_eq!(waits(frames), expected, "{frames:?}");
         }
+    }
+
+    #[test]
+    fn a_wait_for_another_process_is_no_plain_future() {
+        let get = "java.util.concurrent.CompletableFuture.get(C.java:1)";
+        for (frames, what, at) in [
+            (
+                &[
+                    "java.lang.Object.wait(Native Method)",
+                    "okhttp3.internal.http2.Http2Stream.waitForIo$okhttp(Http2Stream.kt:1)",
+                    "okhttp3.internal.http2.Http2Stream.takeHeaders(Http2Stream.kt:1)",
+                    "okhttp3.RealCall.execute(RealCall.kt:1)",
+                    "shop.Prices.load(Prices.java:1)",
+                ][..],
+                "an HTTP reply (OkHttp)",
+                "shop.Prices.load",
+            ),
+            (
+                &[
+                    get,
+                    "jdk.internal.net.http.HttpClientImpl.send(H.java:1)",
+                    "shop.Prices.load(Prices.java:1)",
+                ],
+                "an HTTP reply (java.net.http)",
+                "shop.Prices.load",
+            ),
+            (
+                &[
+                    get,
+                    "io.lettuce.core.protocol.AsyncCommand.await(A.java:1)",
+                    "io.lettuce.core.internal.Futures.awaitOrCancel(F.java:1)",
+                    "shop.Cart.get(Cart.java:1)",
+                ],
+                "a Redis reply (Lettuce)",
+                "shop.Cart.get",
+            ),
+            (
+                &[get, "shop.Cart.get(Cart.java:1)"],
+                "a future",
+                "shop.Cart.get",
+            ),
+        ] {
+            let kind = waits(frames).unwrap();
+            assert_eq!(kind.what(), what);
+            let frames: Vec<Arc<str>> = frames.iter().map(|frame| Arc::from(*frame)).collect();
+            assert_eq!(place(&frames, kind).map(|frame| method(frame)), Some(at));
+        }
+    }
+
+    #[test]
+    fn only_what_takes_from_the_same_queue_makes_room_in_it() {
+        let frames = |names: &[&str]| -> Vec<Arc<str>> {
+            names.iter().map(|name| Arc::from(*name)).collect()
+        };
+        let waiter = frames(&["java.util.concurrent.ArrayBlockingQueue.put(A.java:1)"]);
+        for (taker, makes_room) in [
+            (
+                "java.util.concurrent.ArrayBlockingQueue.take(A.java:1)",
+                true,
+            ),
+            (
+                "java.util.concurrent.LinkedBlockingQueue.take(L.java:1)",
+                false,
+            ),
+            (
+                "java.util.concurrent.ArrayBlockingQueue.put(A.java:1)",
+                false,
+            ),
+        ] {
+            let released = Kind::Room.is_released_by(&frames(&[taker]), &waiter);
+            assert_eq!(released, makes_room, "{taker}");
+        }
+        let counts = frames(&["java.util.concurrent.CountDownLatch.countDown(C.java:1)"]);
+        assert!(Kind::Latch.is_released_by(&counts, &[]));
+        assert!(!Kind::Future.is_released_by(&counts, &[]));
     }
 
     #[test]

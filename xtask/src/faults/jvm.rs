@@ -2,9 +2,10 @@
 //! `rungwise jvm`.
 //!
 //! The programs are in `crates/testkit/java`, with a table of their problems and of what confirms each. They are compiled once per run by the
-//! newest `javac` of the machine. Dumps are taken with the newest `jcmd`, which can attach to older JVMs; without one, by SIGQUIT.
+//! newest `javac` of the machine; those with a real connection pool need its jars, which Maven fetches. Dumps are taken with the newest `jcmd`, which can attach to older JVMs; without one, by SIGQUIT.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,7 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::host::{Programs, asked, verdict};
-use super::kinds::{Proof, filled};
+use super::jars;
+use super::kinds::{JvmKind, Proof, filled};
+use super::memory::MemoryGroup;
 use super::plan::JvmPlan;
 use super::score::{Harm, Seen};
 use super::shell::{Group, Interrupted, last_line, read};
@@ -53,7 +56,7 @@ pub struct Tried {
 pub struct Jvms {
     tree: Tree,
     folder: PathBuf,
-    compiled: bool,
+    compiled: BTreeSet<String>,
     number: usize,
     /// What programs counted without a problem, by kind, JVM and collector.
     healthy: BTreeMap<String, Counted>,
@@ -66,6 +69,8 @@ enum Counted {
     Work(f64),
     /// Its report: load and memory errors.
     Report(Seen, u64),
+    /// The kernel killed it.
+    Killed,
 }
 
 impl Jvms {
@@ -75,7 +80,7 @@ impl Jvms {
         Self {
             tree: tree.clone(),
             folder,
-            compiled: false,
+            compiled: BTreeSet::new(),
             number: 0,
             healthy: BTreeMap::new(),
         }
@@ -88,7 +93,7 @@ impl Jvms {
         programs: &Programs,
         interrupted: &Interrupted,
     ) -> Result<Tried> {
-        self.compile()?;
+        self.compile(&plan.kind)?;
         let name = format!("java-{}", plan.jdk);
         let java =
             packages::find(&name).with_context(|| format!("no {name}; run `cargo xtask jvms`"))?;
@@ -100,7 +105,7 @@ impl Jvms {
             self.healthy.insert(key.clone(), counted);
         }
         let mut run = self.start(plan, &plan.params, &java, LOGGED, interrupted)?;
-        let files = if plan.kind.confirm == Proof::Report {
+        let files = if plan.kind.reads_gc_log() {
             Vec::new()
         } else {
             run.dumps(plan, interrupted)?
@@ -108,7 +113,7 @@ impl Jvms {
         let counted = run.counted(plan, LOGGED, interrupted)?;
         let mut reader = Command::new(&programs.rungwise);
         reader.arg("jvm").current_dir(&run.folder);
-        if plan.kind.confirm == Proof::Report {
+        if plan.kind.reads_gc_log() {
             reader.arg("gc").arg("gc.log");
         } else {
             reader.arg("threads").args(files);
@@ -126,41 +131,51 @@ impl Jvms {
         })
     }
 
-    fn compile(&mut self) -> Result<()> {
-        if self.compiled {
+    fn classes(&self) -> PathBuf {
+        self.folder.join("classes")
+    }
+
+    /// The program and what it needs, once.
+    fn compile(&mut self, kind: &JvmKind) -> Result<()> {
+        if self.compiled.contains(&kind.program) {
             return Ok(());
         }
-        let classes = self.folder.join("classes");
+        let classes = self.classes();
         std::fs::create_dir_all(&classes)
             .with_context(|| format!("cannot create {}", classes.display()))?;
         let javac =
             newest("javac").context("no javac; run `cargo xtask test`, which installs one")?;
-        for (file, release) in [
-            ("Plant.java", "8"),
-            ("GcPlant.java", "8"),
-            ("Virtual.java", "21"),
-        ] {
-            let source = self.tree.join(PROGRAMS).join(file);
-            if !source.is_file() {
-                continue;
-            }
-            let mut command = Command::new(&javac);
-            command
-                .args(["-nowarn", "--release", release, "-sourcepath"])
-                .arg(self.tree.join(PROGRAMS))
-                .arg("-cp")
-                .arg(&classes);
-            let output = command.arg("-d").arg(&classes).arg(&source).output()?;
-            // An older javac does not know virtual threads; their trials are void then.
-            if !output.status.success() && release == "8" {
-                bail!(
-                    "cannot compile {file}: {}",
-                    String::from_utf8_lossy(&output.stderr)
-                );
-            }
+        let source = self
+            .tree
+            .join(PROGRAMS)
+            .join(format!("{}.java", kind.program));
+        // An older javac does not know virtual threads.
+        let release = if kind.program == "Virtual" { "21" } else { "8" };
+        let output = Command::new(&javac)
+            .args(["-nowarn", "--release", release, "-sourcepath"])
+            .arg(self.tree.join(PROGRAMS))
+            .arg("-cp")
+            .arg(self.class_path(kind)?)
+            .arg("-d")
+            .args([&classes, &source])
+            .output()
+            .context("cannot run javac")?;
+        if !output.status.success() {
+            bail!(
+                "cannot compile {PROGRAMS}/{}.java: {}",
+                kind.program,
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
-        self.compiled = true;
+        self.compiled.insert(kind.program.clone());
         Ok(())
+    }
+
+    /// The compiled programs and the jars of this one.
+    fn class_path(&self, kind: &JvmKind) -> Result<OsString> {
+        let mut all = vec![self.classes()];
+        all.extend(jars::fetch(&kind.jars, &self.folder.join("jars"))?);
+        std::env::join_paths(all).context("a path with a colon")
     }
 
     fn start(
@@ -178,19 +193,21 @@ impl Jvms {
         let kind = &plan.kind;
         let mut arguments = vec![kind.name.clone()];
         arguments.extend(params.iter().map(|(name, value)| format!("{name}={value}")));
-        let classes = self.folder.join("classes");
-        if !classes.join(format!("{}.class", kind.program)).is_file() {
-            bail!(
-                "{} was not compiled: {PROGRAMS}/{}.java is missing, or javac is too old for it",
-                kind.program,
-                kind.program
-            );
-        }
-        let mut command = Command::new(java);
+        let classes = self.class_path(kind)?;
+        let memory = match kind.memory {
+            Some(mib) => Some(MemoryGroup::create(
+                &format!("rwf-{}-{}", std::process::id(), self.number),
+                mib,
+            )?),
+            None => None,
+        };
+        let mut command = memory
+            .as_ref()
+            .map_or_else(|| Command::new(java), |group| group.command(java));
         command.arg("-cp").arg(&classes).current_dir(&folder);
         command.args(plan.collector.split_whitespace());
         command.args(filled(&kind.flags, params).split_whitespace());
-        if kind.confirm == Proof::Report {
+        if kind.reads_gc_log() {
             let mut flags = Command::new(java);
             flags
                 .arg("-cp")
@@ -207,8 +224,12 @@ impl Jvms {
         }
         command.arg(&kind.program).args(&arguments);
         let group = Group::with_input(command, &folder.join("java.out"), Stdio::piped())?;
-        let mut running = Running { group, folder };
-        if kind.confirm != Proof::Report {
+        let mut running = Running {
+            group,
+            memory,
+            folder,
+        };
+        if !kind.reads_gc_log() {
             running.until_ready(interrupted)?;
         }
         Ok(running)
@@ -229,6 +250,7 @@ fn logging(jdk: u32) -> &'static [&'static str] {
             "-XX:+PrintGCDetails",
             "-XX:+PrintGCDateStamps",
             "-XX:+PrintTenuringDistribution",
+            "-XX:+PrintGCApplicationStoppedTime",
         ]
     } else {
         &["-Xlog:gc*,safepoint:file=gc.log:time,uptime,level,tags"]
@@ -258,6 +280,8 @@ fn newest(program: &str) -> Option<PathBuf> {
 #[derive(Debug)]
 struct Running {
     group: Group,
+    /// Dropped after the group, which must be empty by then.
+    memory: Option<MemoryGroup>,
     folder: PathBuf,
 }
 
@@ -328,9 +352,12 @@ impl Running {
         seconds: u32,
         interrupted: &Interrupted,
     ) -> Result<Counted> {
-        if plan.kind.confirm == Proof::Report {
+        if plan.kind.reads_gc_log() {
             self.group
                 .wait(Duration::from_secs(u64::from(seconds) + 60), interrupted)?;
+            if self.memory.as_ref().is_some_and(MemoryGroup::has_killed) {
+                return Ok(Counted::Killed);
+            }
             let text = self.printed();
             return reported(last_line(&text)).with_context(|| self.why());
         }
@@ -420,6 +447,9 @@ fn judged(
                 seen.p99_ms
             );
             (harm, words, None)
+        }
+        (Proof::Report, Counted::Killed, Some(Counted::Report(..))) => {
+            (Harm::Hurts, "killed at its memory limit".to_owned(), None)
         }
         _ => (
             Harm::Harmless,

@@ -230,6 +230,12 @@ pub struct JvmKind {
     /// Rules that name the cause.
     #[serde(default)]
     pub expects: Vec<String>,
+    /// Jars of the class, as Maven Central names them: `group:artifact:version`.
+    #[serde(default)]
+    pub jars: Vec<String>,
+    /// MiB of its control group, beyond which the kernel kills it.
+    #[serde(default)]
+    pub memory: Option<u64>,
     /// It grows: a finding that names it before it hurts is right.
     #[serde(default)]
     pub forewarns: bool,
@@ -243,6 +249,11 @@ impl JvmKind {
     pub fn is_healthy(&self) -> bool {
         self.aspect == "none"
     }
+
+    /// The JVM writes a GC log, which `jvm gc` reads; otherwise dumps are taken.
+    pub fn reads_gc_log(&self) -> bool {
+        self.confirm == Proof::Report
+    }
 }
 
 /// How a JVM problem shows without a dump or a log.
@@ -255,7 +266,7 @@ pub enum Proof {
     Slows,
     /// It grows: a healthy program.
     Grows,
-    /// The program's own report of latency, failures and memory errors.
+    /// The program's own report of latency, failures and memory errors; and the kernel's count of kills, where its memory is limited.
     Report,
 }
 
@@ -356,7 +367,7 @@ impl Kinds {
     /// `jvm gc` is asked about this kind.
     pub fn reads_gc_log(&self, id: &str) -> bool {
         let kind = self.jvm.iter().find(|kind| kind.id == id);
-        kind.is_some_and(|kind| kind.confirm == Proof::Report)
+        kind.is_some_and(JvmKind::reads_gc_log)
     }
 
     /// Fails where no kind has this name.

@@ -48,8 +48,8 @@ keys! { THREADS;
     THREADS_UNSTARTED = "threads.unstarted", Count, Dumps, "Virtual threads that no carrier has run yet";
     THREADS_WAIT = "threads.wait", Text, Wait, "What these threads wait for and where";
     THREADS_WAIT_BEHIND = "threads.wait_behind", Text, Wait, "Threads that wait for a lock held by one of these, and may be the readers that these wait for";
-    THREADS_WAIT_HOLDERS = "threads.wait_holders", Text, Wait, "Threads that are past the place where these wait, and what they do";
-    THREADS_WAIT_KIND = "threads.wait_kind", Text, Wait, "Kind in one word: connection, semaphore, latch, barrier, phaser, exchanger, task, future, full-queue, condition, thread-end, notify, read-lock";
+    THREADS_WAIT_HOLDERS = "threads.wait_holders", Text, Wait, "Threads that may release what these wait for, and what they do";
+    THREADS_WAIT_KIND = "threads.wait_kind", Text, Wait, "Kind in one word: connection, semaphore, latch, barrier, phaser, exchanger, task, future, reply, full-queue, condition, thread-end, notify, read-lock";
     THREADS_WAIT_STILL = "threads.wait_still", Count, Wait, "Of these, threads that did not move in any dump";
     THREADS_WAIT_WAITERS = "threads.wait_waiters", Count, Wait, "Threads of the last dump that wait for it; the series has all dumps";
 }

@@ -231,10 +231,12 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
             .cite(behind.reading)
             .refuted_by("a later dump shows one of these threads elsewhere")
     } else {
-        let sentence = format!(
-            "{threads} for {}{during}: the readers never release it, or a waiting thread is itself a reader",
-            wait.what.value
-        );
+        let why = if wait.what.value.contains("StampedLock") {
+            "its holder never releases it, or waits for it again: a StampedLock is not reentrant"
+        } else {
+            "the readers never release it, or a waiting thread is itself a reader"
+        };
+        let sentence = format!("{threads} for {}{during}: {why}", wait.what.value);
         let finding = if still.value >= READERS.value || certain {
             Finding::act(wait.subject, sentence).severity(Grade::High)
         } else {

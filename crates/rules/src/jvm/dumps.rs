@@ -32,7 +32,7 @@ pub(super) struct Wait<'e> {
     pub(super) what: Words<'e>,
     /// Threads of the last dump.
     pub(super) count: Quantity<'e>,
-    /// Threads past the place where these wait.
+    /// Threads that may release it.
     pub(super) past: Option<Words<'e>>,
     /// Dumps in which such threads were counted.
     pub(super) dumps: usize,
@@ -89,10 +89,23 @@ impl Wait<'_> {
     /// The threads that may release it, as the end of a sentence.
     pub(super) fn holders(&self) -> String {
         let of_limit = matches!(self.kind, "connection" | "semaphore");
-        match self.past {
-            Some(past) => format!("; likely holders: {}", past.value),
-            None if of_limit => "; no likely holder, so it may have leaked".to_owned(),
-            None => String::new(),
+        if let Some(past) = self.past {
+            let role = if of_limit {
+                "likely holders"
+            } else {
+                "may release it"
+            };
+            return format!("; {role}: {}", past.value);
         }
+        let unknown = match self.kind {
+            _ if of_limit => return "; no likely holder, so it may have leaked".to_owned(),
+            "latch" => "counts it down",
+            "future" => "completes it",
+            "task" => "computes it",
+            "full-queue" => "takes from it",
+            "phaser" | "barrier" | "exchanger" => "is missing",
+            _ => return String::new(),
+        };
+        format!("; the dumps do not record which thread {unknown}")
     }
 }

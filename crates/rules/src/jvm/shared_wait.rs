@@ -56,16 +56,19 @@ pub(crate) static RULE: Rule = Rule {
     measure: Some(Measure::more(&keys::THREADS_WAIT_STILL)),
     doc: Doc {
         looks_for: "Threads that wait at one place for something that no thread owns: a permit of a Semaphore, a CountDownLatch, a \
-            CyclicBarrier, a Phaser, an Exchanger, the result of a task, a future, room in a full queue, a condition. The wait must last: \
-            for permits and full queues as many threads wait in every dump, for the others the same threads did not move (same stack, same \
-            cpu=).",
+            CyclicBarrier, a Phaser, an Exchanger, the result of a task, a future, the reply to a call of OkHttp, java.net.http or Lettuce, \
+            room in a full queue, a condition. The wait must last: for permits and full queues as many threads wait in every dump, for the \
+            others the same threads did not move (same stack, same cpu=). Threads that a dump shows in a call that releases it are named: \
+            countDown, complete, a running task, take, arrive.",
         hurts: "These threads do nothing. Behind a permit or a full queue, requests are as slow as the thread that releases it; behind a \
             latch or a future that is never completed they hang forever.",
         todo: "Find what has to release it. A permit: the threads past acquire are named; inspect what they do, and release in a finally. A \
             latch or a future: search for what counts it down or completes it; often an exception ended that thread first, so complete \
-            exceptionally and wait with a timeout. A full queue: inspect its consumers. Then raise the limit, if there is one.",
-        wrong: "A limit may be intended (a bulkhead): then the wait is its price. One dump cannot show that a wait lasts, so the rule then \
-            only watches. Home-made pools idle at conditions, so the rule only watches these as well.",
+            exceptionally and wait with a timeout. A full queue: inspect its consumers. A reply: the other service does not answer, so set a \
+            timeout. Then raise the limit, if there is one.",
+        wrong: "A limit may be intended (a bulkhead): then the wait is its price. A thread that may release the wait is known by its calls and \
+            not by the object, so it may release another one. One dump cannot show that a wait lasts, so the rule then only watches. \
+            Home-made pools idle at conditions, so the rule only watches these as well.",
         sources: "java.util.concurrent; the programs semaphore, latch-never, future-join, condition, exchanger, phaser and queue-full in \
             crates/testkit/java on JDK 8 to 25.",
     },

@@ -18,26 +18,62 @@ use crate::run::Bench;
 struct Plant {
     class: &'static str,
     name: &'static str,
+    /// Of the JVM.
+    options: &'static [&'static str],
     arguments: &'static [&'static str],
     /// The rule that must come first, with its outcome; nothing where none may act.
     expected: Option<(&'static str, Outcome)>,
+    /// What its sentence must contain.
+    says: &'static [&'static str],
     /// First release that can run it.
     since: u32,
     /// First release on which the problem is gone.
     until: u32,
     /// It uses CPUs, so it runs alone.
     is_hot: bool,
+    /// Virtual threads that are not mounted are in files of `Thread.dump_to_file` alone.
+    needs_files: bool,
+    /// A race plants it, which may be lost every time.
+    is_chance: bool,
 }
 
 const fn plant(name: &'static str, rule: &'static str, outcome: Outcome) -> Plant {
     Plant {
         class: "Plant",
         name,
+        options: &[],
         arguments: &[],
         expected: Some((rule, outcome)),
+        says: &[],
         since: 8,
         until: u32::MAX,
         is_hot: false,
+        needs_files: false,
+        is_chance: false,
+    }
+}
+
+/// On one release only, where the others show the same.
+const fn on(release: u32, says: &'static [&'static str], plant: Plant) -> Plant {
+    Plant {
+        says,
+        since: release,
+        until: release + 1,
+        ..plant
+    }
+}
+
+/// A problem of virtual threads that only files show.
+const fn of_files(
+    release: u32,
+    says: &'static [&'static str],
+    name: &'static str,
+    rule: &'static str,
+) -> Plant {
+    Plant {
+        class: "Virtual",
+        needs_files: true,
+        ..on(release, says, plant(name, rule, Outcome::Act))
     }
 }
 
@@ -51,10 +87,52 @@ const fn healthy(name: &'static str) -> Plant {
 const PLANTS: &[Plant] = &[
     plant("pool-self", "pool-self-wait", Outcome::Act),
     plant("pool-async", "pool-self-wait", Outcome::Act),
+    on(
+        17,
+        &[
+            "pool waits for itself: all 4 threads of reports-*",
+            "in Plant.",
+            "no thread is left to run the tasks",
+        ],
+        plant("pool-invoke-all", "pool-self-wait", Outcome::Act),
+    ),
+    Plant {
+        options: &["-Djava.util.concurrent.ForkJoinPool.common.parallelism=2"],
+        ..on(
+            21,
+            &["pool waits for itself: all 2 threads of ForkJoinPool.commonPool-worker-*"],
+            plant("common-pool", "pool-self-wait", Outcome::Act),
+        )
+    },
     plant("semaphore", "shared-wait", Outcome::Act),
     plant("latch-never", "shared-wait", Outcome::Act),
     plant("future-join", "shared-wait", Outcome::Act),
     plant("condition", "shared-wait", Outcome::Watch),
+    on(
+        8,
+        &["1 thread waits for a partner at an Exchanger in Plant."],
+        plant("exchanger", "shared-wait", Outcome::Watch),
+    ),
+    on(
+        25,
+        &["6 threads wait for the other parties of a Phaser in Plant."],
+        plant("phaser", "shared-wait", Outcome::Act),
+    ),
+    on(
+        11,
+        &["8 threads wait for room in a full queue in Plant."],
+        plant("queue-full", "shared-wait", Outcome::Act),
+    ),
+    on(
+        21,
+        &["4 threads wait for the other parties of a CyclicBarrier in Plant."],
+        plant("barrier", "shared-wait", Outcome::Act),
+    ),
+    on(
+        11,
+        &["for a StampedLock", "a StampedLock is not reentrant"],
+        plant("stamped-twice", "deadlock", Outcome::Act),
+    ),
     plant("rw-readers", "deadlock", Outcome::Act),
     plant("rw-upgrade", "deadlock", Outcome::Act),
     Plant {
@@ -84,6 +162,34 @@ const PLANTS: &[Plant] = &[
         until: 24,
         ..plant("vt-monitors", "virtual-thread-pinned", Outcome::Act)
     },
+    Plant {
+        is_hot: true,
+        is_chance: true,
+        arguments: &["tries=2000"],
+        ..on(
+            17,
+            &["endless loop, likely a map that threads changed without a lock: session-"],
+            plant("hashmap-loop", "thread-hot", Outcome::Act),
+        )
+    },
+    of_files(
+        25,
+        &["possible deadlock: the same virtual threads wait for 2 locks in every dump"],
+        "vt-locks",
+        "deadlock",
+    ),
+    of_files(
+        21,
+        &["threads wait for a permit of a Semaphore in Virtual."],
+        "vt-semaphore",
+        "shared-wait",
+    ),
+    of_files(
+        25,
+        &["threads wait for a permit of a Semaphore in Virtual."],
+        "vt-semaphore",
+        "shared-wait",
+    ),
     healthy("healthy-pools"),
     healthy("healthy-mixed"),
     Plant {
@@ -109,11 +215,13 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Everything that the program prints until it has dumped three times.
-fn dumps(java: &Path, classes: &Path, plant: &Plant) -> String {
+/// Everything that the program prints until it has dumped three times, and three files where they are needed. None where the race was lost.
+fn dumps(java: &Path, classes: &Path, plant: &Plant) -> Option<Vec<String>> {
     let mut child = Command::new(java)
         // For SIGQUIT, what -l is for jcmd.
-        .args(["-XX:+PrintConcurrentLocks", "-Xmx64m", "-cp"])
+        .args(["-XX:+PrintConcurrentLocks", "-Xmx64m"])
+        .args(plant.options)
+        .arg("-cp")
         .args([
             classes.as_os_str(),
             plant.class.as_ref(),
@@ -127,6 +235,14 @@ fn dumps(java: &Path, classes: &Path, plant: &Plant) -> String {
     let limit = TimeLimit::start(&child, LIMIT);
     let mut output = BufReader::new(child.stdout.take().expect("piped"));
     let mut text = String::new();
+    if plant.is_chance && output.fill_buf().expect("it can be read").is_empty() {
+        skipped(format_args!(
+            "{}: the race that plants it was lost",
+            plant.name
+        ));
+        let _ = child.wait();
+        return None;
+    }
     let mut until = |count: usize, is_it: fn(&str) -> bool| {
         let mut seen = 0;
         while seen < count {
@@ -146,29 +262,68 @@ fn dumps(java: &Path, classes: &Path, plant: &Plant) -> String {
         until(1, |line| line.contains("JNI global"));
         until(TICKS, |line| line.starts_with("progress "));
     }
+    let mut files = Vec::new();
+    if plant.needs_files {
+        for number in 0..3 {
+            let file = classes.join(format!("{}-{number}.json", child.id()));
+            dump_to_file(java, child.id(), &file);
+            files.push(std::fs::read_to_string(&file).expect("the dump is text"));
+            until(2 * TICKS, |line| line.starts_with("progress "));
+        }
+    }
     // The end of its input ends it.
     drop(child.stdin.take());
     drop(output);
     drop(limit);
     let _ = child.kill();
     let _ = child.wait();
-    text
+    files.insert(0, text);
+    Some(files)
+}
+
+/// By the `jcmd` beside this `java`.
+fn dump_to_file(java: &Path, pid: u32, file: &Path) {
+    let jcmd = java.canonicalize().expect("it runs");
+    let written = Command::new(jcmd.with_file_name("jcmd"))
+        .args([&pid.to_string(), "Thread.dump_to_file", "-format=json"])
+        .arg(file)
+        .output()
+        .unwrap_or_else(|error| panic!("jcmd beside {}: {error}", jcmd.display()));
+    assert!(written.status.success(), "{written:?}");
 }
 
 /// What differs from what must come of it.
-fn judged(bench: &Bench, release: u32, plant: &Plant, text: &str, folder: &Path) -> Option<String> {
-    let file = folder.join(format!("{release}-{}.txt", plant.name));
-    std::fs::write(&file, text).expect("the dumps are written");
-    let name = file.to_str().expect("UTF-8");
-    let ended = bench.run(&["jvm", "threads", "--format", "json", name]);
+fn judged(
+    bench: &Bench,
+    release: u32,
+    plant: &Plant,
+    texts: &[String],
+    folder: &Path,
+) -> Option<String> {
+    let files: Vec<String> = texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| {
+            let file = folder.join(format!("{release}-{}-{number}.txt", plant.name));
+            std::fs::write(&file, text).expect("the dumps are written");
+            file.to_str().expect("UTF-8").to_owned()
+        })
+        .collect();
+    let mut words = vec!["jvm", "threads", "--format", "json"];
+    words.extend(files.iter().map(String::as_str));
+    let ended = bench.run(&words);
     let report: ThreadsReport =
         serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr));
     let first = report.findings.first().expect("rules say something");
     let is_right = match plant.expected {
-        Some((rule, outcome)) => first.rule == rule && first.outcome == outcome,
+        Some((rule, outcome)) => {
+            let is_said = |words: &&str| first.sentence.contains(words);
+            first.rule == rule && first.outcome == outcome && plant.says.iter().all(is_said)
+        }
         None => first.outcome != Outcome::Act,
     };
-    (report.dumps.len() != 3 || !is_right).then(|| {
+    let dumps = if plant.needs_files { 6 } else { 3 };
+    (report.dumps.len() != dumps || !is_right).then(|| {
         format!(
             "JDK {release}, {}: {} dumps, {} {:?}: {}",
             plant.name,
@@ -231,22 +386,22 @@ fn problems_of_threads_in_real_jvms_are_named() {
         };
         let (hot, calm): (Vec<&Plant>, Vec<&Plant>) =
             PLANTS.iter().filter(fits).partition(|plant| plant.is_hot);
-        let texts: Vec<(&Plant, String)> = std::thread::scope(|scope| {
+        let texts: Vec<(&Plant, Vec<String>)> = std::thread::scope(|scope| {
             let started: Vec<_> = calm
                 .into_iter()
                 .map(|plant| (plant, scope.spawn(|| dumps(&java, &folder, plant))))
                 .collect();
             started
                 .into_iter()
-                .map(|(plant, thread)| (plant, thread.join().expect("it dumps")))
+                .filter_map(|(plant, thread)| Some((plant, thread.join().expect("it dumps")?)))
                 .collect()
         });
         let texts = texts.into_iter().chain(
             hot.into_iter()
-                .map(|plant| (plant, dumps(&java, &folder, plant))),
+                .filter_map(|plant| Some((plant, dumps(&java, &folder, plant)?))),
         );
         wrong.extend(
-            texts.filter_map(|(plant, text)| judged(&bench, release, plant, &text, &folder)),
+            texts.filter_map(|(plant, texts)| judged(&bench, release, plant, &texts, &folder)),
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

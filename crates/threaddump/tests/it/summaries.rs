@@ -196,6 +196,7 @@ fn threads_that_wait_for_a_connection_are_seen_in_every_pool() {
         ("druid", "Druid", 55),
         ("tomcat", "Tomcat JDBC", 55),
         ("jedis", "Jedis", 55),
+        ("lettuce", "Lettuce", 55),
         ("httpclient4", "HttpClient 4", 58),
         ("httpclient5", "HttpClient 5", 58),
     ] {
@@ -210,6 +211,31 @@ fn threads_that_wait_for_a_connection_are_seen_in_every_pool() {
         assert!(wait.what.ends_with(library), "{name}: {}", wait.what);
         // Those that have one.
         assert_eq!(wait.past as usize, 60 - waiting, "{name}");
+    }
+}
+
+#[test]
+fn threads_that_wait_for_a_reply_are_seen_in_every_client() {
+    for (name, reply, waiting) in [
+        ("reply-okhttp", "an HTTP reply (OkHttp)", 60),
+        ("reply-java-http", "an HTTP reply (java.net.http)", 60),
+        ("pool-lettuce", "a Redis reply (Lettuce)", 5),
+    ] {
+        let name = format!("own_jdk17-{name}.txt");
+        let report = summary(read(&name, &corpus::dump(&name)).0);
+        let of_reply = |wait: &&rungwise_model::threads::SharedWait| wait.kind == "reply";
+        let wait = report.waits.iter().find(of_reply).unwrap();
+        assert_eq!(
+            (&*wait.what, wait.waiters.len()),
+            (reply, waiting),
+            "{name}"
+        );
+        let at = wait.at.as_deref().unwrap_or_default();
+        assert!(at.starts_with("Clients.lambda"), "{name}: {at}");
+        // Their threads wait for another process, whatever reads for them.
+        let pool = &report.full_pools[0];
+        assert_eq!(pool.cause, "waits for another service", "{name}");
+        assert_eq!(pool.behind, 60, "{name}");
     }
 }
 
