@@ -91,7 +91,7 @@ fn both_ends_count_the_same_and_a_message_reaches_everybody() {
         "--rate",
         "20k/s",
         "--ping",
-        "1s",
+        "4s",
         "--broadcast",
         "500ms",
         "--hold",
@@ -112,9 +112,9 @@ fn both_ends_count_the_same_and_a_message_reaches_everybody() {
     assert_eq!(held["partial"], Value::Null);
     let (sent, received) = (&report["sent"], &report["received"]);
     assert_eq!(sent, received);
-    // Every second, for two seconds.
+    // Half of the connections in half of the time.
     let sent = sent.as_u64().unwrap();
-    assert!((5_900..=6_000).contains(&sent), "{sent}");
+    assert!((1_400..=1_500).contains(&sent), "{sent}");
     assert_eq!(report["lost"], 0);
     let all = &held["broadcast"];
     assert_eq!(
@@ -228,7 +228,7 @@ fn a_storm_comes_back_past_slow_readers_and_peers_that_vanished() {
         "--rate",
         "20k/s",
         "--ping",
-        "1s",
+        "5s",
         "--for",
         "2s",
         "--storm",
@@ -259,8 +259,8 @@ fn a_storm_comes_back_past_slow_readers_and_peers_that_vanished() {
     let served = counted(server);
     let total = &served["total"];
     assert_eq!(total["accepted"], 1970);
-    // Those of the storm, and those that vanished, of which the kernel tells once a message is sent.
-    assert_eq!(total["failed"]["reset"], 990);
+    // Those of the storm, those that vanished, of which the kernel tells once a message is sent, and those that end with something unread.
+    assert_eq!(total["failed"]["reset"], 1000);
 }
 
 #[test]

@@ -63,8 +63,9 @@ pub(super) struct Driver<'a> {
     connections: Vec<Connection>,
     /// The connection that is opened next.
     next: usize,
-    /// The number of the next ping.
+    /// The number of the next ping, and whether those that are due before the window are behind it.
     ping: u64,
+    in_step: bool,
     /// The number of the next message to every connection.
     message: u64,
     /// Connects under way, with the time at which they are given up; some are established meanwhile.
@@ -112,6 +113,7 @@ impl<'a> Driver<'a> {
             connections: (0..own).map(|_| connection()).collect(),
             next: 0,
             ping: 0,
+            in_step: false,
             message: 0,
             connects: VecDeque::new(),
             pings: VecDeque::new(),
@@ -451,6 +453,13 @@ impl<'a> Driver<'a> {
         let Some(every) = self.plan.ping else {
             return u64::MAX;
         };
+        if !self.in_step && now >= self.begin {
+            // Where opening took all CPUs, pings of that time wait still. They would delay those of the window, and do not count.
+            self.in_step = true;
+            let after = u128::from(self.begin.saturating_sub(start));
+            let turns = after * u128::from(self.plan.count) / every.as_nanos();
+            self.ping = self.ping.max(turns as u64 / self.plan.threads as u64);
+        }
         for _ in 0..BURST {
             // All pings of the load in turn, evenly over the time between two of a connection.
             let turn = u128::from(self.ping * self.plan.threads as u64 + self.thread + 1);
