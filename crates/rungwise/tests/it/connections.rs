@@ -184,7 +184,11 @@ fn a_server_that_is_killed_ends_the_load_with_what_was_measured() {
 #[test]
 fn an_interrupt_gives_what_was_measured_and_a_kill_leaves_nothing() {
     let bench = Bench::new();
-    let server = Serving::spawn(&bench, "connections", &LISTEN);
+    let server = Serving::spawn(
+        &bench,
+        "connections",
+        &[&LISTEN[..], &["--format", "json"]].concat(),
+    );
     let child = held(&bench, &server.address, 300, &["--ping", "100ms"]);
     kill(child.id().cast_signed(), libc::SIGINT);
     let report = document(&Ended::from(child.wait_with_output().unwrap()), 130);

@@ -443,6 +443,16 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// A ping under way is not waited for any longer.
+    fn lose(&mut self, at: usize) {
+        self.counts.errors[Kind::Timeout as usize] += 1;
+        let due = std::mem::take(&mut self.connections[at].due);
+        if self.in_window(due) {
+            self.counts.lost += 1;
+            self.second.lost += 1;
+        }
+    }
+
     fn is_pinged(&self, at: u32, number: u32) -> bool {
         let connection = &self.connections[at as usize];
         connection.state == State::Open && connection.due > 0 && connection.ping == number
@@ -482,6 +492,10 @@ impl<'a> Driver<'a> {
 
     fn send_ping(&mut self, at: usize, due: u64) {
         let (is_slow, counts) = (self.is_slow(at), self.in_window(due));
+        // The one before left late, and its time is not over yet.
+        if self.connections[at].due > 0 {
+            self.lose(at);
+        }
         let number = self.ping;
         let message = written(PING, number);
         let connection = &mut self.connections[at];
@@ -581,12 +595,7 @@ impl<'a> Driver<'a> {
                 if limit > now {
                     return next.min(limit);
                 }
-                self.counts.errors[Kind::Timeout as usize] += 1;
-                let due = std::mem::take(&mut self.connections[at as usize].due);
-                if self.in_window(due) {
-                    self.counts.lost += 1;
-                    self.second.lost += 1;
-                }
+                self.lose(at as usize);
             }
             self.pings.pop_front();
         }

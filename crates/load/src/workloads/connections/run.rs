@@ -23,6 +23,8 @@ use crate::parameters::{Length, Target};
 
 /// How often flags and progress are looked at, ns.
 const LOOK_NS: u64 = 10_000_000;
+/// The last pings may leave this much later than they are due, ns, and are waited for all the same.
+const LATE_NS: u64 = SECOND / 2;
 /// A target that refuses every connection is given up after this, ns.
 const REFUSED_NS: u64 = SECOND;
 /// Connections are counted, and the window begins this much later, so that every thread has seen when.
@@ -307,7 +309,7 @@ impl Watch<'_> {
         }
         let held = self.shared.sum(|progress| &progress.open);
         if ended == Ended::Whole {
-            let patience = end + self.plan.timeout.as_nanos() as u64 + LOOK_NS;
+            let patience = end + self.plan.timeout.as_nanos() as u64 + LATE_NS;
             ended = self.drain(patience);
         }
         Ok(Followed {
