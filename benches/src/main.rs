@@ -11,6 +11,7 @@
 mod aa;
 mod bare;
 mod check;
+mod connections;
 mod counters;
 mod cpu;
 mod depth1;
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|dumps|counters|all] [--rounds N] [--seconds N] [--repeats N] [--foreign N,N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|dumps|counters|connections|all] [--rounds N] [--seconds N] [--repeats N] [--foreign N,N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   http     rungwise load http and wrk against the same nginx
@@ -48,7 +49,8 @@ const USAGE: &str = "usage: rungwise-benches [dns|http|depth1|ladder|aa|check|gc
   threads  the thread dump parser against grep; needs neither root nor a build of rungwise
   dumps    a JVM under load with thread dumps and without, in pairs; needs a JDK, and no root
   counters the Spring Boot service of a lab with its thread counters read each second and without, in pairs; needs a JDK and Maven, and no root
-  all      all twelve benches
+  connections  half a million connections of this machine to itself: time, errors, memory; needs about 6 GB, and no root
+  all      all thirteen benches
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
@@ -100,9 +102,10 @@ fn run() -> Result<()> {
     if args.what == "threads" {
         return write(args.output.as_deref(), &threads::speed(args.rounds)?);
     }
-    if let "gcpeers" | "gcstream" | "dumps" | "counters" = &*args.what {
+    if let "gcpeers" | "gcstream" | "dumps" | "counters" | "connections" = &*args.what {
         let tool = tool(args.binary)?;
         let page = match &*args.what {
+            "connections" => connections::measure(&tool, args.rounds)?,
             "counters" => counters::cost(&tool, args.rounds, args.window)?,
             "dumps" => dumps::cost(&tool, args.rounds, args.window)?,
             "gcpeers" => gcpeers::compare(&tool, args.rounds)?,
@@ -165,6 +168,9 @@ fn run() -> Result<()> {
     if wanted("counters") {
         page += &counters::cost(&tool, args.rounds, args.window)?;
     }
+    if wanted("connections") {
+        page += &connections::measure(&tool, args.rounds)?;
+    }
     write(args.output.as_deref(), &page)
 }
 
@@ -206,7 +212,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
         };
         match word.as_str() {
             "dns" | "http" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "gcpeers"
-            | "gcstream" | "threads" | "dumps" | "counters" | "all" => args.what = word,
+            | "gcstream" | "threads" | "dumps" | "counters" | "connections" | "all" => args.what = word,
             "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
             "--seconds" => {
                 args.window =

@@ -35,6 +35,41 @@ pub enum Error {
         /// Descriptors allowed.
         limit: u64,
     },
+    /// A limit of this host does not allow so many connections.
+    #[error(
+        "cannot open {count} connections to {target}: {id} allow {allows}: {basis}; move that limit by {knob}, lower --count to {allows}, or open \
+         what fits with --partial"
+    )]
+    HostLimit {
+        /// The target.
+        target: Target,
+        /// Connections that were asked for.
+        count: u64,
+        /// Connections that it allows.
+        allows: u64,
+        /// Its name.
+        id: String,
+        /// What it was computed from.
+        basis: String,
+        /// What moves it.
+        knob: String,
+    },
+    /// No connection was established.
+    #[error(
+        "cannot connect to {target}: none of {tried} connections was established in {after_s:.1} s ({errors}); {remedy}"
+    )]
+    NoConnections {
+        /// The target.
+        target: Target,
+        /// Connections that were tried.
+        tried: u64,
+        /// How long was waited, seconds.
+        after_s: f64,
+        /// Why they failed, with numbers.
+        errors: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// A socket could not be opened, bound, set up or connected.
     #[error("cannot {step} for {target}{}: {error}; {remedy}", from(.source_ip.as_ref()))]
     Socket {

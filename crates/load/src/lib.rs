@@ -18,5 +18,5 @@ pub mod workloads;
 
 pub use error::Error;
 pub use workloads::{
-    Parameters, WORKLOADS, Workload, command, dubbo, http, memcached, redis, tcp, udp,
+    Parameters, WORKLOADS, Workload, command, connections, dubbo, http, memcached, redis, tcp, udp,
 };

@@ -311,6 +311,11 @@ pub trait Load: fmt::Debug + fmt::Display + Send + Sync {
         false
     }
 
+    /// How long it holds connections where no time is given. `--count` is then their number, and not one of requests.
+    fn hold(&self) -> Option<Duration> {
+        None
+    }
+
     /// It comes to an end by itself, without a time or a count.
     fn ends(&self) -> bool {
         false

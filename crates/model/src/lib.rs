@@ -10,6 +10,7 @@ pub mod capacity;
 pub mod capacity_rpc;
 pub mod check;
 pub mod compare;
+pub mod connections;
 pub mod envelope;
 pub mod evidence;
 pub mod evidence_text;

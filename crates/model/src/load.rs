@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Envelope;
+use crate::connections::Connections;
 
 /// Quantiles of one latency distribution, microseconds. All zero where nothing was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -261,7 +262,8 @@ pub struct Measurement {
     pub lost: u64,
     /// Other errors by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
     /// response codes as `rcode_servfail` and so on; of HTTP `timeout`, `connect`, `tls`, `closed`, `reset`, `stream_reset`, `malformed`, `status_5xx`,
-    /// `body`; of streams also `greeting`, `abandoned` and `reply_err` and others by class; each of these is also lost. Kinds that did not occur are absent.
+    /// `body`; of streams also `greeting`, `abandoned` and `reply_err` and others by class; each of these is also lost; of held connections
+    /// `connect_refused`, `connect_timeout`, `no_port` and others, connections that were not established, and `closed` and `reset`, those that ended. Kinds that did not occur are absent.
     pub errors: BTreeMap<String, u64>,
     /// Latency of the received replies.
     pub latency_us: Latency,
@@ -271,6 +273,9 @@ pub struct Measurement {
     /// What is measured of requests on streams alone; absent for other workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
+    /// What is measured of connections that are held open; absent for other workloads. Requests are then pings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
     /// The generator's own cost and health.
     pub client: ClientHealth,
     /// The run second by second; an incomplete last second is not listed.

@@ -1,4 +1,4 @@
-//! Servers to measure against, which services embed: UDP transactions, TCP connections, HTTP.
+//! Servers to measure against, which services embed: UDP transactions, TCP connections, many of them for long, HTTP.
 //!
 //! A service is a handler: bytes of a request in, bytes of a reply out ([`udp::Handler`] for DNS, RADIUS, NTP or SNMP,
 //! [`tcp::Handler`] for connections). Around it are the switches that decide how many transactions a host can serve: workers, a
@@ -13,6 +13,7 @@ mod bpf;
 mod config;
 mod counters;
 mod error;
+pub mod files;
 mod guard;
 pub mod http;
 mod name;

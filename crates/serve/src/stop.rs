@@ -51,11 +51,24 @@ pub(crate) fn eventfd() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
+/// Makes `eventfd` wake nobody until it is woken again.
+pub(crate) fn silence(eventfd: &OwnedFd) {
+    let mut count = 0_u64;
+    // SAFETY: room for eight bytes, as an eventfd fills them. Where there is nothing to read, it does not block.
+    unsafe {
+        libc::read(
+            eventfd.as_raw_fd(),
+            (&raw mut count).cast(),
+            size_of_val(&count),
+        )
+    };
+}
+
 /// Wakes who waits for `eventfd`.
 pub(crate) fn wake(eventfd: &OwnedFd) {
     /// What is added to an eventfd to wake its reader.
     static WAKE: u64 = 1;
-    // SAFETY: eight bytes, as an eventfd takes them. It cannot be full: nobody else writes.
+    // SAFETY: eight bytes, as an eventfd takes them. It is full only after 2^64 calls.
     unsafe {
         libc::write(
             eventfd.as_raw_fd(),

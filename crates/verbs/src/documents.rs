@@ -502,6 +502,7 @@ const KINDS: &[(&str, Draw)] = &[
     ("runs-show", page::<RunsList>),
     ("runs-verify", page::<RunsList>),
     ("serve-http", printed),
+    ("serve-connections", printed),
     ("serve-tcp", printed),
     ("serve-udp", printed),
     (TuneReport::KIND, page::<TuneReport>),

@@ -64,7 +64,7 @@ pub struct Measured {
 #[command(next_help_heading = "Measurement")]
 pub struct Run {
     /// Length of the measured window [default: 10s, or as long as a test plan runs].
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, global = true)]
+    #[arg(long = "for", alias = "hold", value_name = "TIME", value_parser = units::duration, global = true)]
     pub duration: Option<Duration>,
     /// Measure exactly N requests instead.
     #[arg(long, value_name = "N", conflicts_with = "duration", global = true)]
@@ -157,7 +157,7 @@ fn drive(
     }
     let load = driven.prepare(site).map_err(problem)?;
     let session = Session::open(&*load, &site.target, run, invocation)?;
-    let length = run.length(DEFAULT_WINDOW, &*load);
+    let length = run.length(load.hold().unwrap_or(DEFAULT_WINDOW), &*load);
     match length.stop {
         Stop::After(window) if window > EXPLAINED => invocation.say(&format!(
             "measuring for {}; Ctrl-C aborts without a result",
@@ -171,7 +171,10 @@ fn drive(
     let completed = session.measure(&*load, &length)?;
     let slo: Vec<SloResult> = run.slo.iter().map(|slo| slo.judge(&completed)).collect();
     // A generator that spoiled the numbers has shown neither that a limit is kept nor that it is missed.
-    let exit = if !completed.measurement.client.certified {
+    let held = completed.measurement.connections.as_ref();
+    let exit = if held.is_some_and(|held| held.interrupted) {
+        Exit::Interrupted
+    } else if !completed.measurement.client.certified {
         Exit::Inconclusive
     } else if slo.iter().all(|one| one.met) {
         Exit::Done
@@ -405,11 +408,11 @@ impl Run {
         Length {
             warmup: self.warmup.unwrap_or(warmup),
             stop: match self.count {
-                Some(count) => Stop::Count(count),
-                None if load.ends() => Stop::Finished {
+                Some(count) if load.hold().is_none() => Stop::Count(count),
+                _ if load.ends() => Stop::Finished {
                     at_most: self.duration,
                 },
-                None => Stop::After(self.duration.unwrap_or(window)),
+                _ => Stop::After(self.duration.unwrap_or(window)),
             },
             // A fresh hasher's keys are the random numbers that std gives away.
             seed: self

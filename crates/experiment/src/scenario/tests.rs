@@ -263,7 +263,7 @@ fn each_workload_is_a_kind_of_a_scenario() {
     let message = problem(&with("kind = \"udp\"", "kind = \"carrier-pigeon\""));
     assert_eq!(
         message,
-        "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command, dubbo, http, memcached, redis, tcp or udp"
+        "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command, connections, dubbo, http, memcached, redis, tcp or udp"
     );
     // Each of them has a table of its own: a key of none is noticed.
     for kind in WORKLOADS {
@@ -283,7 +283,7 @@ fn a_wrong_type_or_word_says_what_was_expected() {
     let message = problem(&with("kind = \"udp\"", "kind = \"upd\""));
     assert!(
         message.ends_with(
-            "workload.kind: 'upd' is not command, dubbo, http, memcached, redis, tcp or udp; did you mean 'udp'?"
+            "workload.kind: 'upd' is not command, connections, dubbo, http, memcached, redis, tcp or udp; did you mean 'udp'?"
         ),
         "{message}"
     );

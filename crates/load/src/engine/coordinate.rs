@@ -595,6 +595,7 @@ fn complete(
         seconds,
         http: None,
         stream: None,
+        connections: None,
     };
     Ok(Completed {
         measurement,

@@ -114,6 +114,12 @@ impl Epoll {
         self.events[n].u64 as usize
     }
 
+    /// The `n`th ready socket has something to read.
+    #[inline]
+    pub(crate) fn has_input(&self, n: usize) -> bool {
+        self.events[n].events & libc::EPOLLIN as u32 != 0
+    }
+
     /// The other side of the `n`th ready socket sends nothing more, or the connection has failed.
     #[inline]
     pub(crate) fn has_ended(&self, n: usize) -> bool {

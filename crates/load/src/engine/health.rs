@@ -61,7 +61,12 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
     let measurement = &mut completed.measurement;
     let client = &measurement.client;
     let mut reasons = Vec::new();
-    if measurement.received == 0 {
+    let held = measurement.connections.as_ref();
+    if let Some(why) = held.and_then(|held| held.partial.as_ref()) {
+        reasons.push(format!("this is a part of what was asked for: {why}"));
+    }
+    // Connections may be held without a ping.
+    if measurement.received == 0 && held.is_none_or(|held| held.ping_s.is_some()) {
         reasons.push(
             "no answer in the measured window; look at the errors, and check that the server survived the warm-up"
                 .to_owned(),

@@ -27,8 +27,8 @@ pub(crate) use epoll::{Epoll, Interest};
 pub use health::{DROPS, FOREIGN, LATE, ROOM, SATURATED, SERVER_BUSY, Surroundings, certify};
 pub(crate) use ledger::{Ledger, Round, tick};
 pub(crate) use schedule::Schedule;
-pub(crate) use tally::Tally;
-pub(crate) use thread::check;
+pub(crate) use tally::{Part, Tally, whole_seconds};
+pub(crate) use thread::{check, no_timer_slack, own_cpu_clock, run_delay_ns};
 pub use turns::{SETTLE, Seat, TURN, Turns};
 
 use self::turns::Slices;

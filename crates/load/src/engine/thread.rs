@@ -54,13 +54,13 @@ pub(super) fn pin(cpu: usize) -> io::Result<()> {
 }
 
 /// Lets timers of the calling thread fire when they are due: the default allows 50 us more.
-pub(super) fn no_timer_slack() {
+pub(crate) fn no_timer_slack() {
     // SAFETY: no pointers are passed; a refusal costs accuracy only, and late sends are counted.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0_u64, 0_u64, 0_u64) };
 }
 
 /// The CPU clock of the calling thread, readable by its siblings, and its thread id.
-pub(super) fn own_cpu_clock() -> io::Result<(libc::clockid_t, libc::pid_t)> {
+pub(crate) fn own_cpu_clock() -> io::Result<(libc::clockid_t, libc::pid_t)> {
     let mut clock = 0;
     // SAFETY: `clock` is valid to fill; the calling thread exists.
     let error = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
@@ -76,7 +76,7 @@ pub(super) fn own_cpu_clock() -> io::Result<(libc::clockid_t, libc::pid_t)> {
     clippy::disallowed_methods,
     reason = "the generator watches itself; it may not depend on the host crate"
 )]
-pub(super) fn run_delay_ns(tid: libc::pid_t) -> Option<u64> {
+pub(crate) fn run_delay_ns(tid: libc::pid_t) -> Option<u64> {
     // `/proc/self/task/TID/schedstat`: time on CPU, time waiting, slices
     // (Documentation/scheduler/sched-stats).
     let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).ok()?;

@@ -1,6 +1,7 @@
 //! The workloads, one module each, sorted by id. Each is a `kind` of a scenario, and most are a word of `rungwise load`.
 
 pub mod command;
+pub mod connections;
 pub mod dubbo;
 pub mod http;
 pub mod memcached;
@@ -67,6 +68,13 @@ kinds! {
     /// Any program that loads the service.
     #[command(skip)]
     Command(command),
+    /// Very many TCP connections that are opened at a rate and held open, with pings, messages to all, reconnect storms, slow readers and half-open peers.
+    ///
+    /// They are held for --for, or --hold [default: 30s], from when all are established or have failed. The limits of this host (descriptors, ports, memory and others)
+    /// are computed before the first connect. Exits with 0 if the measurement is certified, 3 if not or if it is a part of what was asked for, 4 if a limit does not
+    /// suffice or no connection is established, 130 after Ctrl-C, with what was measured until then.
+    #[command(disable_version_flag = true)]
+    Connections(connections),
     /// Calls of a Dubbo service by the protocol of Dubbo 2.x, with one reply each.
     ///
     /// Without --rate or --ramp the loop is closed: connections x depth calls are always under way. A reply with a status or an exception is an

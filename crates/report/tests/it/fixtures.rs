@@ -1,6 +1,7 @@
 //! Documents to render: invented, complete, and pared down to the edges.
 
-use rungwise_model::load::LoadReport;
+use rungwise_model::connections::{Broadcasts, Connections, HostLimit, Storm};
+use rungwise_model::load::{LoadReport, Quantiles};
 use rungwise_model::tune::{Delta, Grid, GridAxis, GridCell, GridNeighbour, Outcome, TuneReport};
 
 pub(crate) fn ladder() -> TuneReport {
@@ -166,4 +167,57 @@ fn loads() -> Grid {
                    less and is as good within 5.0 % (-0.2 % [-4.2 %, +3.8 %]); no point beyond datagrams under way 128 was tried."
             .to_owned(),
     }
+}
+
+/// The load as one of connections that are held open. The figures are invented.
+pub(crate) fn held() -> LoadReport {
+    let mut report = load();
+    let limit = |id: &str, allows: Option<u64>, knob: &str| HostLimit {
+        id: id.to_owned(),
+        allows,
+        suffices: allows.is_none_or(|most| most >= 40_000),
+        basis: format!("what the kernel says of {}", id.replace('_', " ")),
+        knob: knob.to_owned(),
+    };
+    let time = Quantiles {
+        p50: 80.0,
+        p90: 120.0,
+        p99: 900.0,
+        p999: 1_500.0,
+        max: 4_000.0,
+    };
+    report.measurement.connections = Some(Connections {
+        asked: 40_000,
+        tried: 28_232,
+        opened: 28_230,
+        held: 28_200,
+        opening_s: 1.5,
+        rate_per_s: 20_000.0,
+        connect_us: time,
+        ping_s: Some(60.0),
+        sources: 1,
+        threads: 2,
+        client_bytes_each: Some(120.0),
+        broadcast: Some(Broadcasts {
+            messages: 2,
+            expected: 56_460,
+            received: 56_400,
+            fan_out_us: time,
+        }),
+        storm: Some(Storm {
+            dropped: 28_190,
+            back: 28_180,
+            back_us: time,
+        }),
+        slow_readers: 10,
+        half_open: 30,
+        partial: Some("ports of this host allow 28232 of 40000 connections".to_owned()),
+        interrupted: false,
+        limits: vec![
+            limit("ports", Some(28_232), "--source"),
+            limit("open_files", Some(1_232_500), "fs.file-max"),
+            limit("conntrack", None, "net.netfilter.nf_conntrack_max"),
+        ],
+    });
+    report
 }

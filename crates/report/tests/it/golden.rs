@@ -47,6 +47,15 @@ fn a_load_on_a_terminal() {
 }
 
 #[test]
+fn held_connections_on_a_terminal() {
+    insta::assert_snapshot!(terminal::render(
+        &load::blocks(&fixtures::held()),
+        100,
+        false
+    ));
+}
+
+#[test]
 fn a_load_that_is_not_certified_says_so_first() {
     let mut report = fixtures::load();
     report.measurement.client.certified = false;

@@ -1,4 +1,4 @@
-//! `rungwise serve`: standard output begins with the line `ready udp ADDR:PORT` (or `tcp`, `http`) once every socket is bound and every switch is
+//! `rungwise serve`: standard output begins with the line `ready udp ADDR:PORT` (or `tcp`, `http`, `connections`) once every socket is bound and every switch is
 //! set; the parent process waits for that line. The counters follow at the end, or go to the file of `-o`.
 
 use std::io::Write as _;
@@ -24,6 +24,8 @@ pub(crate) enum What {
     Tcp(serve::Tcp),
     /// Answer every HTTP/1.1 request with the same reply until SIGINT, SIGTERM or the end of --for.
     Http(serve::Http),
+    /// Hold very many connections: send each message of 16 bytes back, or to every connection if its first byte is `b`.
+    Connections(serve::Held),
 }
 
 pub(super) fn run(what: &What, global: &Global) -> anyhow::Result<Exit> {
@@ -51,6 +53,9 @@ pub(super) fn run(what: &What, global: &Global) -> anyhow::Result<Exit> {
         What::Udp(request) => serve::udp(request, &mut announce("udp"), ended, &invocation)?,
         What::Tcp(request) => serve::tcp(request, &mut announce("tcp"), ended, &invocation)?,
         What::Http(request) => serve::http(request, &mut announce("http"), ended, &invocation)?,
+        What::Connections(request) => {
+            serve::connections(request, &mut announce("connections"), ended, &invocation)?
+        }
     })
 }
 

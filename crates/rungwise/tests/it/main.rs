@@ -13,6 +13,7 @@ mod browser;
 mod built;
 mod capacity;
 mod cli;
+mod connections;
 mod documents;
 mod drawn;
 mod dubbo;

@@ -42,6 +42,15 @@ pub struct Config {
     /// `SO_INCOMING_CPU` (Linux 4.4): prefer the listener whose CPU handled the SYN; obeyed within a reuseport group since
     /// Linux 6.2. The CPU is the one a worker is pinned to, else the i-th allowed one.
     pub incoming_cpu: bool,
+    /// Send what a handler gives to [`Reply::broadcast`] to every connection; with epoll alone.
+    ///
+    /// [`Reply::broadcast`]: super::Reply::broadcast
+    pub broadcast: bool,
+    /// A table of descriptors for each worker ([`files::own_table`]), so that each may have as many connections as the limit on open
+    /// files allows; with epoll and `reuseport` alone.
+    ///
+    /// [`files::own_table`]: crate::files::own_table
+    pub own_tables: bool,
     /// If the kernel refuses a switch, continue without it and report that in the read-back.
     pub fallback: bool,
 }
@@ -63,6 +72,8 @@ impl Config {
             rcvbuf: None,
             sndbuf: None,
             incoming_cpu: false,
+            broadcast: false,
+            own_tables: false,
             fallback: false,
         }
     }
@@ -97,6 +108,18 @@ impl Config {
         if self.io == Io::Uring && self.busy_poll.is_some() {
             return Err(Error::Config(
                 "workers poll the devices' queues from epoll; choose io_uring or busy polling"
+                    .to_owned(),
+            ));
+        }
+        if self.io == Io::Uring && (self.broadcast || self.own_tables) {
+            return Err(Error::Config(
+                "messages to every connection and tables of descriptors for each worker need epoll; choose it"
+                    .to_owned(),
+            ));
+        }
+        if self.own_tables && !self.reuseport {
+            return Err(Error::Config(
+                "a table of descriptors for each worker needs a listener for each; enable reuseport"
                     .to_owned(),
             ));
         }

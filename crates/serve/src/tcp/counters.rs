@@ -26,6 +26,8 @@ impl Counters {
             total.panics += worker.panics;
             total.accept_errors += worker.accept_errors;
             total.out_of_descriptors += worker.out_of_descriptors;
+            total.broadcast += worker.broadcast;
+            total.not_broadcast += worker.not_broadcast;
             total.dropped_by_kernel += worker.dropped_by_kernel;
             total.rounds += worker.rounds;
             total.cpu_ns += worker.cpu_ns;
@@ -61,6 +63,10 @@ pub struct WorkerCounters {
     pub accept_errors: u64,
     /// Times that accepting paused because no file descriptor, or no memory for one, was left.
     pub out_of_descriptors: u64,
+    /// Messages to every connection, counted for each connection that one was sent to.
+    pub broadcast: u64,
+    /// The same for each connection that one was not sent to, because its client had not read what was sent before.
+    pub not_broadcast: u64,
     /// SYNs and handshakes that the kernel dropped at this worker's listener, mostly because the backlog was full
     /// (`SO_MEMINFO`, Linux 4.12; zero before). With one shared listener all of them are counted for worker 0.
     pub dropped_by_kernel: u64,
@@ -89,12 +95,14 @@ pub(super) struct Tally {
     pub(super) panics: u64,
     pub(super) accept_errors: u64,
     pub(super) out_of_descriptors: u64,
+    pub(super) broadcast: u64,
+    pub(super) not_broadcast: u64,
 }
 
 /// Where a worker publishes.
 #[derive(Debug)]
 pub(super) struct Published {
-    pub(super) counters: counters::Published<12>,
+    pub(super) counters: counters::Published<14>,
     pub(super) incoming_cpus: PerCpu,
 }
 
@@ -122,6 +130,8 @@ impl Published {
             round.out_of_descriptors,
             u64::from(round.requests > 0),
             round.closed,
+            round.broadcast,
+            round.not_broadcast,
         ];
         self.counters
             .add(&counters, affinity::current(), round.requests);
@@ -145,6 +155,8 @@ impl WorkerCounters {
             out_of_descriptors,
             rounds,
             closed,
+            broadcast,
+            not_broadcast,
         ] = read.counters;
         Self {
             accepted,
@@ -158,6 +170,8 @@ impl WorkerCounters {
             panics,
             accept_errors,
             out_of_descriptors,
+            broadcast,
+            not_broadcast,
             dropped_by_kernel,
             rounds,
             cpu_ns: read.cpu_ns,

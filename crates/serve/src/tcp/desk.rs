@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::guard::{Called, Guarded};
@@ -10,6 +11,7 @@ use super::connection::{Connection, State, Unsent};
 use super::counters::Tally;
 use super::engine::Engine;
 use super::handler::{Handler, MOST_KEPT, Reply, Then};
+use super::hub::Hub;
 use super::slab::Key;
 use super::timers::Timers;
 
@@ -39,17 +41,20 @@ pub(super) struct Desk<H, E> {
     /// Memory of replies that have left.
     #[expect(clippy::vec_box, reason = "connections take them as they are")]
     spares: Vec<Box<Unsent>>,
+    /// Where messages to every connection go.
+    hub: Option<Arc<Hub>>,
     pub(super) tally: Tally,
     pub(super) engine: E,
     pub(super) timers: Timers<u64>,
 }
 
 impl<H: Handler, E: Engine> Desk<H, E> {
-    pub(super) fn new(handler: Guarded<H>, engine: E) -> Self {
+    pub(super) fn new(handler: Guarded<H>, hub: Option<Arc<Hub>>, engine: E) -> Self {
         Self {
             handler,
             reply: Reply::roomy(),
             spares: Vec::with_capacity(MOST_SPARES),
+            hub,
             tally: Tally::default(),
             engine,
             timers: Timers::new(),
@@ -172,6 +177,11 @@ impl<H: Handler, E: Engine> Desk<H, E> {
             at = length.min(at + step.taken);
             self.tally.requests += std::mem::take(&mut self.reply.answered);
             self.tally.refused += std::mem::take(&mut self.reply.refused);
+            for message in self.reply.all.drain(..) {
+                if let Some(hub) = &self.hub {
+                    hub.post(&message);
+                }
+            }
             connection.then = step.then;
             let acts = step.delay.is_some() || !self.reply.is_empty();
             if step.taken == 0 && step.then == Then::Continue && acts {
@@ -220,6 +230,38 @@ impl<H: Handler, E: Engine> Desk<H, E> {
         }
         connection.keep(&all[at..]);
         self.wait_for_input(key, connection)
+    }
+
+    /// Sends a message that no request asked for. A connection on which something waits already does not get it: what it holds stays bounded.
+    pub(super) fn push(
+        &mut self,
+        key: Key,
+        connection: &mut Connection<H::Session>,
+        message: &[u8],
+    ) -> Fate {
+        if connection.state != State::Reading {
+            self.tally.not_broadcast += 1;
+            return Fate::Stays;
+        }
+        match self.engine.send(connection.fd(), message, &[], 0) {
+            Ok(sent) => {
+                self.tally.broadcast += 1;
+                self.tally.sent_bytes += sent as u64;
+                if sent == message.len() {
+                    return Fate::Stays;
+                }
+                self.reply.clear();
+                self.reply.push(message);
+                self.park(connection, sent);
+                connection.then = Then::Continue;
+                self.wait_for_room(key, connection)
+            }
+            Err(error) if waits(&error) => {
+                self.tally.not_broadcast += 1;
+                Fate::Stays
+            }
+            Err(_) => self.lost(),
+        }
     }
 
     /// Ends a connection whose last reply has left.

@@ -14,6 +14,9 @@ pub(super) const LISTENER: u64 = u64::MAX;
 /// The number of what wakes a worker for the stop.
 pub(super) const STOP: u64 = u64::MAX - 1;
 
+/// The number of what wakes a worker for messages to every connection.
+pub(super) const HUB: u64 = u64::MAX - 2;
+
 /// What a connection is watched for; errors always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interest {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::connection::{self, Connection, State, receive};
 use super::desk::{Desk, Fate, RECEIVE, waits};
-use super::engine::{Engine, Interest, LISTENER, STOP};
+use super::engine::{Engine, HUB, Interest, LISTENER, STOP};
 use super::handler::{Handler, MOST_KEPT};
 use super::slab::Key;
 use super::worker::{BURST, Worker};
@@ -94,6 +94,11 @@ impl Epoll {
         }
         self.add(listener, LISTENER, Interest::Read)?;
         Ok(Interest::Read)
+    }
+
+    /// Watches what wakes a worker for messages to every connection.
+    pub(super) fn attend_hub(&self, bell: &OwnedFd) -> io::Result<()> {
+        self.add(bell.as_raw_fd(), HUB, Interest::Read)
     }
 
     /// Reports `fd` as `number` from now on, until it is closed or removed.
@@ -283,6 +288,7 @@ impl Engine for Epoll {
                     _ => worker.accept(BURST),
                 },
                 STOP => stops = true,
+                HUB => worker.fetch(),
                 number => {
                     let key = Key::from_number(number);
                     worker.with(key, |desk, connection| {

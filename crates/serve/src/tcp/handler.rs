@@ -73,6 +73,8 @@ pub struct Reply {
     pub(super) answered: u64,
     /// Requests refused since it was last read.
     pub(super) refused: u64,
+    /// Messages to every connection since it was last read.
+    pub(super) all: Vec<Box<[u8]>>,
 }
 
 impl Reply {
@@ -104,6 +106,15 @@ impl Reply {
         } else {
             self.tail = Some(Arc::clone(bytes));
         }
+    }
+
+    /// Sends a copy of `message` to every connection of the server, this one too, if [`Config::broadcast`] is on. A connection whose client has not read what was
+    /// sent before is left out and counted ([`WorkerCounters::not_broadcast`]).
+    ///
+    /// [`Config::broadcast`]: super::Config::broadcast
+    /// [`WorkerCounters::not_broadcast`]: super::WorkerCounters::not_broadcast
+    pub fn broadcast(&mut self, message: &[u8]) {
+        self.all.push(message.into());
     }
 
     /// Counts a request that is answered.

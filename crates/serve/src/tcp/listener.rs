@@ -112,21 +112,10 @@ pub(super) fn accept(listener: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Lets this process have as many files open as it may: its soft limit, mostly 1024, becomes its hard limit.
-pub(super) fn raise_file_limit() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is valid for writing, then for reading. Where it fails, the limit stays as it is.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0
-            && limit.rlim_cur < limit.rlim_max
-        {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
+/// Refuses connections from now on, though the listener is still open somewhere.
+pub(super) fn shut(listener: RawFd) {
+    // SAFETY: takes numbers.
+    unsafe { libc::shutdown(listener, libc::SHUT_RDWR) };
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::engine::{Engine, Interest};
 use super::epoll::Epoll;
 use super::handler::Handler;
+use super::hub::Hub;
 use super::listener;
 use super::uring::Uring;
 use super::worker::Worker;
@@ -21,6 +22,7 @@ use super::{Config, Io};
 use crate::affinity;
 use crate::config::{BusyPoll, Pin};
 use crate::error::{Error, Feature};
+use crate::files;
 use crate::guard::{Factory, Guarded};
 use crate::pins;
 use crate::read_back::{Ledger, ReadBack};
@@ -53,6 +55,10 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
     wake: Arc<OwnedFd>,
     stop: Arc<Stop>,
+    /// Where messages to every connection go.
+    hub: Option<Arc<Hub>>,
+    /// The tables of workers have copies of its descriptors.
+    own_tables: bool,
     /// Drops of each listener when the stop began.
     last: Option<Vec<u64>>,
 }
@@ -67,7 +73,7 @@ impl Server {
         F: Fn(usize) -> H + Send + Sync + 'static,
     {
         config.check()?;
-        listener::raise_file_limit();
+        files::raise(0);
         let shared = config.shared();
         let mut ledger = Ledger::new(config.fallback);
         let cpus = pins::homes(&shared)?;
@@ -85,6 +91,10 @@ impl Server {
         )?;
 
         let wake = stop::eventfd().map_err(|answer| Error::Worker { worker: 0, answer })?;
+        let hub = config.broadcast.then(|| Hub::new(config.workers));
+        let hub = hub
+            .transpose()
+            .map_err(|answer| Error::Worker { worker: 0, answer })?;
         let mut server = Self {
             local_addr,
             read_backs: Vec::new(),
@@ -95,6 +105,8 @@ impl Server {
             threads: Vec::with_capacity(config.workers),
             wake: Arc::new(wake),
             stop: Arc::new(Stop::default()),
+            hub: hub.map(Arc::new),
+            own_tables: config.own_tables,
             last: None,
         };
         // From here on an early return drops `server`, which stops what already runs.
@@ -102,6 +114,8 @@ impl Server {
         let (report, reports) = mpsc::channel();
         for (worker, &cpu) in cpus.iter().enumerate() {
             let epoll = match config.io {
+                // What is opened here would stay open here.
+                Io::Epoll if config.own_tables => None,
                 Io::Epoll => Some(server.epoll(config, worker, &mut ledger)?),
                 // It may be needed, and says nothing as long as it is not.
                 Io::Uring if config.fallback => {
@@ -116,6 +130,12 @@ impl Server {
         drop(report);
         let mut reports: Vec<Report> = reports.iter().collect();
         reports.sort_by_key(|report| report.worker);
+        for report in &mut reports {
+            if let Some(answer) = report.failed.take() {
+                let worker = report.worker;
+                return Err(Error::Worker { worker, answer });
+            }
+        }
         let (pinned, rings): (Vec<_>, Vec<_>) = reports
             .into_iter()
             .map(|report| (report.pinned, report.ring))
@@ -166,13 +186,16 @@ impl Server {
         self.last = Some(self.drops());
         self.stop.request();
         stop::wake(&self.wake);
-        // Each is closed when its workers let go of it, so that late clients are refused and do not wait.
-        self.listeners.clear();
+        // Each is closed when its workers let go of it, so that late clients are refused and do not wait. With tables of their own workers shut it.
+        if !self.own_tables {
+            self.listeners.clear();
+        }
         for thread in self.threads.drain(..) {
             // A handler's panic never gets here; if a worker itself panicked, its message was printed and
             // its counters stand where it stopped.
             let _ = thread.join();
         }
+        self.listeners.clear();
     }
 
     /// What a worker waits with.
@@ -210,6 +233,8 @@ impl Server {
             published: self.published[worker].clone(),
             stop: self.stop.clone(),
             wake: self.wake.clone(),
+            hub: self.hub.clone().map(|hub| (hub, worker)),
+            own_tables: self.own_tables,
         };
         let shared = self.listeners.len() < config.workers;
         let (cpu, io) = ((config.pin != Pin::Free).then_some(cpu), config.io);
@@ -218,6 +243,18 @@ impl Server {
             let published = seat.published.clone();
             published.counters.born(thread);
             let pinned = cpu.map(pins::pin);
+            let epoll = match seat.attend(epoll) {
+                Ok(epoll) => epoll,
+                Err(answer) => {
+                    let _ = report.send(Report {
+                        worker,
+                        pinned,
+                        ring: None,
+                        failed: Some(answer),
+                    });
+                    return;
+                }
+            };
             // Made here because only the thread that makes a ring may submit to it.
             let ring = (io == Io::Uring)
                 .then(|| Uring::new(&seat.wake, seat.listener.as_raw_fd(), shared));
@@ -236,11 +273,13 @@ impl Server {
                     worker,
                     pinned,
                     ring: entry,
+                    failed: None,
                 });
             };
+            let hub = seat.hub.as_ref().map(|(hub, _)| hub.clone());
             match (ring, epoll) {
-                (Some(ring), _) => seat.serve(Desk::new(handler, ring), report),
-                (None, Some(epoll)) => seat.serve(Desk::new(handler, epoll), report),
+                (Some(ring), _) => seat.serve(Desk::new(handler, hub, ring), report),
+                (None, Some(epoll)) => seat.serve(Desk::new(handler, hub, epoll), report),
                 (None, None) => report(),
             }
             let cpu_ns = affinity::thread_cpu_ns(thread);
@@ -264,9 +303,27 @@ struct Seat {
     published: Arc<Published>,
     stop: Arc<Stop>,
     wake: Arc<OwnedFd>,
+    hub: Option<(Arc<Hub>, usize)>,
+    own_tables: bool,
 }
 
 impl Seat {
+    /// What the worker waits with: `epoll`, or one of its own table, and then with its hub too.
+    fn attend(&self, epoll: Option<Epoll>) -> io::Result<Option<Epoll>> {
+        let epoll = if self.own_tables {
+            files::own_table()?;
+            let mut epoll = Epoll::new()?;
+            epoll.attend(&self.wake, &self.listener, false)?;
+            Some(epoll)
+        } else {
+            epoll
+        };
+        if let (Some(epoll), Some((hub, number))) = (&epoll, &self.hub) {
+            epoll.attend_hub(hub.bell(*number))?;
+        }
+        Ok(epoll)
+    }
+
     /// Serves until the stop; `ready` is called when nothing is left to be prepared.
     fn serve<H: Handler, E: Engine>(self, desk: Desk<H, E>, ready: impl FnOnce()) {
         let Self {
@@ -274,8 +331,10 @@ impl Seat {
             published,
             stop,
             wake,
+            hub,
+            own_tables,
         } = self;
-        let mut worker = Worker::new(desk, listener, published, stop, wake);
+        let mut worker = Worker::new(desk, listener, published, stop, wake, hub, own_tables);
         ready();
         worker.run();
     }
@@ -286,6 +345,8 @@ struct Report {
     worker: usize,
     pinned: Option<io::Result<Vec<usize>>>,
     ring: Option<Result<String, Error>>,
+    /// Why the worker does not serve.
+    failed: Option<io::Error>,
 }
 
 /// Enters what came of the rings, and fails on the first refusal where there is no fallback.

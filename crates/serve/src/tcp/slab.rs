@@ -89,6 +89,20 @@ impl<T> Slab<T> {
             .collect()
     }
 
+    /// How many places there are, taken or free.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The key of who has a place, if somebody has.
+    pub(super) fn key_at(&self, place: usize) -> Option<Key> {
+        let at = self.places.get(place)?;
+        at.tenant.as_ref().map(|_| Key {
+            place: place as u32,
+            tenancy: at.tenancy,
+        })
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }
@@ -108,8 +122,13 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get_mut(third), Some(&mut 'c'));
         assert_eq!(slab.keys(), [third, second]);
+        assert_eq!(
+            (slab.places(), slab.key_at(1), slab.key_at(2)),
+            (2, Some(second), None)
+        );
         assert_eq!(Key::from_number(third.number()), third);
         slab.remove(second);
+        assert_eq!(slab.key_at(1), None);
         assert!(!slab.is_empty());
         slab.remove(third);
         assert!(slab.is_empty());

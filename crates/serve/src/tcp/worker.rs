@@ -1,5 +1,6 @@
 //! The life of a worker: accept, wait, answer; and at the stop, finish what has begun.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use super::counters::Published;
 use super::desk::{Desk, Fate};
 use super::engine::{Engine, LISTENER};
 use super::handler::Handler;
-use super::listener::accept;
+use super::hub::Hub;
+use super::listener::{self, accept};
 use super::slab::{Key, Slab};
 
 /// Connections accepted from a listener of the worker's own before others have their turn. A guess.
@@ -25,6 +27,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections accepted at the stop; bounds the time where clients go on connecting. A guess: sixteen times the usual backlog.
 const MOST_QUEUED: usize = 1 << 16;
+
+/// Connections that a message to all is sent to before others have their turn. A guess: half a millisecond.
+const FAN: usize = 256;
 
 /// How often a worker that stops looks at the clock.
 const STOPPING: Duration = Duration::from_millis(50);
@@ -40,6 +45,13 @@ pub(super) struct Worker<H: Handler, E> {
     stop: Arc<Stop>,
     wake: Arc<OwnedFd>,
     stopping: bool,
+    /// Where messages to every connection come from, and the worker's number there.
+    hub: Option<(Arc<Hub>, usize)>,
+    /// Those that are being sent, the oldest first, and the place that is next for it.
+    fan: VecDeque<Arc<[u8]>>,
+    next: usize,
+    /// The listener is open in the tables of other workers too.
+    own_tables: bool,
 }
 
 impl<H: Handler, E: Engine> Worker<H, E> {
@@ -50,6 +62,8 @@ impl<H: Handler, E: Engine> Worker<H, E> {
         published: Arc<Published>,
         stop: Arc<Stop>,
         wake: Arc<OwnedFd>,
+        hub: Option<(Arc<Hub>, usize)>,
+        own_tables: bool,
     ) -> Self {
         Self {
             desk,
@@ -60,6 +74,10 @@ impl<H: Handler, E: Engine> Worker<H, E> {
             stop,
             wake,
             stopping: false,
+            hub,
+            fan: VecDeque::new(),
+            next: 0,
+            own_tables,
         }
     }
 
@@ -80,7 +98,11 @@ impl<H: Handler, E: Engine> Worker<H, E> {
         if self.stopping {
             limit = Some(limit.map_or(STOPPING, |limit| limit.min(STOPPING)));
         }
+        if !self.fan.is_empty() {
+            limit = Some(Duration::ZERO);
+        }
         let stops = E::round(self, limit);
+        self.fan_out();
         while let Some(number) = self.desk.timers.next_due() {
             if number == LISTENER {
                 self.resume();
@@ -98,6 +120,31 @@ impl<H: Handler, E: Engine> Worker<H, E> {
     fn publish(&mut self) {
         let tally = self.desk.take_tally();
         self.published.add(&tally);
+    }
+
+    /// Takes messages to every connection from the hub.
+    pub(super) fn fetch(&mut self) {
+        if let Some((hub, number)) = &self.hub {
+            self.fan.append(&mut hub.take(*number));
+        }
+    }
+
+    /// Sends the oldest message to every connection to some more of them.
+    fn fan_out(&mut self) {
+        let Some(message) = self.fan.front().cloned() else {
+            return;
+        };
+        for _ in 0..FAN {
+            if self.next >= self.connections.places() {
+                self.fan.pop_front();
+                self.next = 0;
+                return;
+            }
+            if let Some(key) = self.connections.key_at(self.next) {
+                self.with(key, |desk, connection| desk.push(key, connection, &message));
+            }
+            self.next += 1;
+        }
     }
 
     /// The connections.
@@ -218,6 +265,11 @@ impl<H: Handler, E: Engine> Worker<H, E> {
             let _ = self.desk.engine.listen(listener.as_raw_fd(), false);
         }
         self.accept(MOST_QUEUED);
+        if let Some(listener) = &self.listener
+            && self.own_tables
+        {
+            listener::shut(listener.as_raw_fd());
+        }
         self.listener = None;
         self.stopping = true;
         E::settle(self);
@@ -262,10 +314,10 @@ mod tests {
         );
         let mut epoll = Epoll::new().unwrap();
         epoll.attend(&wake, &listener, false).unwrap();
-        let desk = Desk::new(Guarded::new(Arc::new(|_| Late), 0), epoll);
+        let desk = Desk::new(Guarded::new(Arc::new(|_| Late), 0), None, epoll);
         let published = Arc::new(Published::new(1));
         let stop = Arc::new(Stop::default());
-        let mut worker = Worker::new(desk, listener, published, stop, wake);
+        let mut worker = Worker::new(desk, listener, published, stop, wake, None, false);
         let mut client = TcpStream::connect(target).unwrap();
         client.write_all(b"a").unwrap();
         client.set_nonblocking(true).unwrap();

@@ -13,6 +13,7 @@ mod clients;
 mod dns;
 mod echo;
 mod http;
+mod messages;
 mod namespace;
 mod refusal;
 mod robust;

@@ -55,7 +55,11 @@ pub(super) fn find(
     let closed = driven.paced(None).prepare(site).map_err(problem)?;
     if closed.has_own_pace() {
         let target = site.target.clone();
-        let why = "a test plan decides itself how fast its users ask, so there is no highest rate to search for; remove --find-limit";
+        let why = if closed.hold().is_some() {
+            "connections are opened at --rate and pinged by --ping, so there is no highest rate to search for; remove --find-limit"
+        } else {
+            "a test plan decides itself how fast its users ask, so there is no highest rate to search for; remove --find-limit"
+        };
         return Err(problem(Error::Workload {
             target,
             why: why.to_owned(),

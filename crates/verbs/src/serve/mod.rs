@@ -1,5 +1,6 @@
 //! The answering side: servers to measure against, with each technique as a switch of its own.
 
+mod connections;
 mod tcp;
 mod udp;
 
@@ -16,6 +17,7 @@ use serde::Serialize;
 use crate::problem::Problem;
 use crate::values;
 
+pub use connections::{Held, connections};
 pub use tcp::{Back, ConnectionIo, Connections, Http, Tcp, http, tcp};
 pub use udp::{Discover, How, Udp, udp};
 
@@ -120,11 +122,12 @@ impl Sockets {
 }
 
 /// The schemas of the documents of `rungwise serve`.
-pub(crate) fn schemas() -> [(&'static str, serde_json::Value); 3] {
+pub(crate) fn schemas() -> [(&'static str, serde_json::Value); 4] {
     [
         ("serve-udp", udp::schema()),
         ("serve-tcp", tcp::schema()),
         ("serve-http", tcp::schema()),
+        ("serve-connections", tcp::schema()),
     ]
 }
 

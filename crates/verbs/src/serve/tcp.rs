@@ -140,7 +140,7 @@ pub fn http(
     serve("serve-http", start, &request.run, ready, ended, invocation)
 }
 
-fn serve(
+pub(super) fn serve(
     kind: &'static str,
     start: impl FnOnce() -> Result<Server, Error>,
     run: &Run,
@@ -158,10 +158,12 @@ fn serve(
 
     let exit = ended(run.duration);
     let read_backs = server.read_backs().to_vec();
+    let open = server.counters().total();
     let counters = server.stop();
     let envelope = invocation.envelope(kind, started, exit);
-    let body = body(address, &read_backs, &counters);
-    Printed::new(kind, envelope, text(&counters), body)
+    let mut body = body(address, &read_backs, &counters);
+    body.open = open.accepted - open.closed;
+    Printed::new(kind, envelope, text(&counters, body.open), body)
 }
 
 impl Connections {
@@ -222,12 +224,12 @@ fn file(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The schema of the documents of `rungwise serve tcp` and `rungwise serve http`.
+/// The schema of the documents of servers of connections.
 pub(super) fn schema() -> serde_json::Value {
     documents::schema::<WithText<ServedConnections<'_>>>()
 }
 
-/// The document of `rungwise serve tcp` and `rungwise serve http`.
+/// The document of `rungwise serve tcp`, `rungwise serve http` and `rungwise serve connections`.
 #[derive(Serialize, JsonSchema)]
 struct ServedConnections<'a> {
     /// Where it listened.
@@ -238,6 +240,8 @@ struct ServedConnections<'a> {
     workers: Vec<ConnectionWorker>,
     /// Sum of all workers.
     total: ConnectionWorker,
+    /// Connections that were open when the end came.
+    open: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -249,6 +253,8 @@ struct ConnectionWorker {
     received_bytes: u64,
     sent_bytes: u64,
     failed: Failed,
+    /// Messages to every connection (`serve connections`): sends to one connection, and those left out because its client had not read what was sent before.
+    broadcast: Broadcast,
     /// Times that accepting paused because no file descriptor was left.
     out_of_descriptors: u64,
     /// SYNs and handshakes dropped at its listening socket, mostly because the backlog was full.
@@ -262,6 +268,13 @@ struct ConnectionWorker {
     cpus: Vec<OnCpu>,
     /// Connections by the CPU that received their packets before they were accepted: what steering by CPU decides.
     incoming_cpus: Vec<OnCpu>,
+}
+
+/// Messages to every connection.
+#[derive(Serialize, JsonSchema)]
+struct Broadcast {
+    sent: u64,
+    left_out: u64,
 }
 
 /// Connections and requests that did not end well, by what ended them.
@@ -294,6 +307,10 @@ impl From<&WorkerCounters> for ConnectionWorker {
                 panics: of.panics,
                 accept_errors: of.accept_errors,
             },
+            broadcast: Broadcast {
+                sent: of.broadcast,
+                left_out: of.not_broadcast,
+            },
             out_of_descriptors: of.out_of_descriptors,
             dropped_by_kernel: of.dropped_by_kernel,
             per_round: (of.rounds > 0).then(|| of.requests as f64 / of.rounds as f64),
@@ -319,10 +336,11 @@ fn body<'a>(
             .map(ConnectionWorker::from)
             .collect(),
         total: ConnectionWorker::from(&counters.total()),
+        open: 0,
     }
 }
 
-fn text(counters: &Counters) -> String {
+fn text(counters: &Counters, open: u64) -> String {
     let line = |name: &str, of: &WorkerCounters| {
         let row = ConnectionWorker::from(of);
         format!(
@@ -356,6 +374,16 @@ fn text(counters: &Counters) -> String {
     }
     let total = counters.total();
     text.push_str(&line("total", &total));
+    if open > 0 {
+        let _ = writeln!(text, "connections open at the end: {open}");
+    }
+    if total.broadcast + total.not_broadcast > 0 {
+        let _ = writeln!(
+            text,
+            "messages to every connection: {} sent, {} left out because a client had not read what was sent before",
+            total.broadcast, total.not_broadcast
+        );
+    }
     if total.out_of_descriptors > 0 {
         let _ = writeln!(
             text,
@@ -444,17 +472,19 @@ mod tests {
             incoming_cpus: vec![(1, 3)],
             ..WorkerCounters::default()
         };
-        let text = text(&Counters {
+        let counters = Counters {
             workers: vec![worker],
-        });
+        };
+        let text = text(&counters, 1);
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 5);
+        assert_eq!(lines.len(), 6);
         let words: Vec<_> = lines[1].split_whitespace().collect();
         assert_eq!(
             words,
             ["0", "3", "6", "0", "0", "0", "0", "2.00", "10.00", "1:3"]
         );
-        assert!(lines[3].contains("paused 2 times") && lines[3].contains("ulimit -n"));
-        assert!(lines[4].contains("dropped 5") && lines[4].contains("--backlog"));
+        assert_eq!(lines[3], "connections open at the end: 1");
+        assert!(lines[4].contains("paused 2 times") && lines[4].contains("ulimit -n"));
+        assert!(lines[5].contains("dropped 5") && lines[5].contains("--backlog"));
     }
 }
