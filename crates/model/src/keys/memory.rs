@@ -36,6 +36,7 @@ keys! { MEMORY;
     MEMORY_HUGEPAGES_FREE = "memory.hugepages_free", Count, Host, "Reserved huge pages that are not in use";
     MEMORY_MAJOR_FAULTS = "memory.major_faults", PerSecond, Process, "Major page faults";
     MEMORY_MIN_FREE = "memory.min_free", Bytes, Host, "vm.min_free_kbytes";
+    MEMORY_PROCESS_GROWTH = "memory.process_growth", BytesPerSecond, Process, "Growth of its resident memory; below 0 if it shrank";
     MEMORY_PROCESS_RSS = "memory.process_rss", Bytes, Process, "Resident memory of the process";
     MEMORY_PROCESS_SWAP = "memory.process_swap", Bytes, Process, "Memory of the process in swap";
     MEMORY_SWAP_IN = "memory.swap_in", PerSecond, Host, "Pages read from swap";

@@ -13,7 +13,7 @@ use rungwise_model::keys;
 use super::connections::{self, CARRIES};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
-const LIMITED: Threshold = Threshold {
+pub(super) const LIMITED: Threshold = Threshold {
     name: "share of its busy time in which a connection waited for its peer's window",
     value: 0.10,
     origin: "own guess; the reference RPC case had 29.9 %",
@@ -25,19 +25,19 @@ const HEAVY: Threshold = Threshold {
     origin: "own guess: it is stalled more often than not",
 };
 
-const UNREAD: Threshold = Threshold {
+pub(super) const UNREAD: Threshold = Threshold {
     name: "share of the peer's receive buffer that lies unread from which on its application is slow",
     value: 0.50,
     origin: "own guess; measured with a peer that does not read: all of it",
 };
 
-const READ: Threshold = Threshold {
+pub(super) const READ: Threshold = Threshold {
     name: "the same, below which the peer reads without delay and its buffer is too small",
     value: 0.10,
     origin: "own guess: next to nothing",
 };
 
-const WAITED: Threshold = Threshold {
+pub(super) const WAITED: Threshold = Threshold {
     name: "share of the window that it waited so, below which it is only watched",
     value: 0.01,
     origin: "measured by `cargo xtask faults`: 0.4 % of the window, all of its busy time, left p99 where it was (--random 34 --seed 606); 2 to 3 % took \

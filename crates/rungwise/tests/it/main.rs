@@ -41,6 +41,7 @@ mod resume;
 mod run;
 mod runs;
 mod served;
+mod service;
 mod streams;
 mod threads;
 mod tls;
