@@ -14,6 +14,9 @@ use crate::numbers;
 /// Rows of the table; the others are summed up.
 const SHOWN: usize = 10;
 
+/// Columns of an address and a port.
+const LONGEST_IPV4: usize = 21;
+
 pub(super) fn blocks(service: Option<&ServiceReport>, evidence: &Evidence) -> Vec<Block> {
     let Some(service) = service else {
         return Vec::new();
@@ -28,8 +31,11 @@ pub(super) fn blocks(service: Option<&ServiceReport>, evidence: &Evidence) -> Ve
         return blocks;
     }
     blocks.push(Block::Prose(summary(service)));
-    let shown = &service.judged[..service.judged.len().min(SHOWN)];
-    blocks.push(Block::Table(table(shown, evidence)));
+    let busy = service.judged.iter().filter(|one| one.slow != Side::Idle);
+    let shown: Vec<&ServiceConnection> = busy.take(SHOWN).collect();
+    if !shown.is_empty() {
+        blocks.push(Block::Table(table(&shown, evidence)));
+    }
     let reasons = shown.iter().filter(|one| one.cause != Cause::None);
     let reasons: Vec<String> = reasons
         .map(|one| {
@@ -45,7 +51,7 @@ pub(super) fn blocks(service: Option<&ServiceReport>, evidence: &Evidence) -> Ve
     if !reasons.is_empty() {
         blocks.push(Block::List(reasons));
     }
-    blocks.extend(rest(service, shown, evidence).map(Block::Prose));
+    blocks.extend(rest(service, &shown, evidence).map(Block::Prose));
     blocks
 }
 
@@ -226,42 +232,38 @@ fn summary(service: &ServiceReport) -> String {
         _ => String::new(),
     };
     format!(
-        "{}{which}{}.{rates} Queues are median / largest of {}; the second line of a cell is the other end, if it is on this machine.",
+        "{}{which}{}.{rates} Queues are median / largest of {}; those of the other end are known if it is on this machine.",
         numbers::plural(service.connections as usize, "connection"),
         parts.join(", "),
         numbers::plural(service.samples as usize, "sample"),
     )
 }
 
-fn table(shown: &[ServiceConnection], evidence: &Evidence) -> Table {
+fn table(shown: &[&ServiceConnection], evidence: &Evidence) -> Table {
+    let bytes = |name: &str, key| Column::number(name, key).unit(Unit::Bytes);
+    let share = |name: &str, key| Column::number(name, key).unit(Unit::Fraction);
+    let rate = |name: &str, key| Column::number(name, key).unit(Unit::BytesPerSecond);
     let columns = vec![
-        Column::words("Connection", "title"),
+        Column::words("Connection", "title").least(LONGEST_IPV4),
         Column::words("Slow side", "slow"),
-        Column::number("Recv-Q", "recvq_bytes").unit(Unit::Bytes),
-        Column::number("Send-Q", "sendq_bytes").unit(Unit::Bytes),
-        Column::number("Window limited", "rwnd_limited").unit(Unit::Fraction),
-        Column::number("Buffer limited", "sndbuf_limited").unit(Unit::Fraction),
-        Column::number("Sent", "sent_bytes_per_s")
-            .unit(Unit::BytesPerSecond)
-            .rank(1),
-        Column::number("Received", "received_bytes_per_s")
-            .unit(Unit::BytesPerSecond)
-            .rank(2),
-        Column::words("Process", "process").rank(3),
-        Column::number("RTT", "rtt_s").unit(Unit::Seconds).rank(4),
-        Column::number("Retransmitted", "retransmitted")
-            .unit(Unit::Count)
-            .rank(5),
-        Column::number("cwnd", "cwnd").unit(Unit::Count).rank(6),
-        Column::number("Delivery rate", "delivery_bytes_per_s")
-            .unit(Unit::BytesPerSecond)
-            .rank(7),
-        Column::number("Receive buffer", "rcvbuf_bytes")
-            .unit(Unit::Bytes)
-            .rank(8),
-        Column::number("Send buffer", "sndbuf_bytes")
-            .unit(Unit::Bytes)
-            .rank(9),
+        bytes("Recv-Q", "recvq_bytes"),
+        bytes("Send-Q", "sendq_bytes"),
+        bytes("Recv-Q, other end", "other_recvq_bytes").rank(1),
+        bytes("Send-Q, other end", "other_sendq_bytes").rank(2),
+        share("Window limited", "rwnd_limited").rank(3),
+        share("Buffer limited", "sndbuf_limited").rank(4),
+        rate("Sent", "sent_bytes_per_s").rank(5),
+        rate("Received", "received_bytes_per_s").rank(6),
+        Column::words("Process", "process").rank(7),
+        Column::words("Process, other end", "other_process").rank(8),
+        Column::number("RTT", "rtt_s").unit(Unit::Seconds).rank(9),
+        Column::number("Retransmitted", "retransmitted").unit(Unit::Count).rank(10),
+        Column::number("cwnd", "cwnd").unit(Unit::Count).rank(11),
+        rate("Delivery rate", "delivery_bytes_per_s").rank(12),
+        bytes("Receive buffer", "rcvbuf_bytes").rank(13),
+        bytes("Send buffer", "sndbuf_bytes").rank(14),
+        share("Window limited, other end", "other_rwnd_limited").rank(15),
+        share("Buffer limited, other end", "other_sndbuf_limited").rank(16),
     ];
     let rows = shown.iter().map(|one| row(one, evidence)).collect();
     Table {
@@ -274,20 +276,9 @@ fn table(shown: &[ServiceConnection], evidence: &Evidence) -> Table {
 fn row(judged: &ServiceConnection, evidence: &Evidence) -> Vec<Cell> {
     let near = Subject::new(Kind::Connection, &judged.connection);
     let far = other_end(&judged.connection);
-    let both = |show: &dyn Fn(&Subject) -> Cell| {
-        let other = show(&far);
-        let known = other.text != numbers::ABSENT;
-        show(&near).note(if known { other.text } else { String::new() })
-    };
-    let of = |key| both(&|end| readings::cell(evidence, key, end));
-    let queue = |typical, most| both(&|end| spread(evidence, end, typical, most));
-    let (local, remote) = judged.connection.split_once('>').unwrap_or_default();
-    let is_client = words(evidence, &keys::SERVICE_ROLE, &near) == Some("client");
-    let (first, second) = if is_client {
-        (format!("to {remote}"), format!("from {local}"))
-    } else {
-        (format!("from {remote}"), format!("to {local}"))
-    };
+    let of = |end, key| readings::cell(evidence, key, end);
+    let queue = |end, typical, most| spread(evidence, end, typical, most);
+    let (_, remote) = judged.connection.split_once('>').unwrap_or_default();
     let (tone, side) = match judged.slow {
         Side::Server | Side::Client | Side::Path => (Tone::Bad, slow(judged.slow)),
         Side::Neither => (Tone::Plain, "neither"),
@@ -295,31 +286,41 @@ fn row(judged: &ServiceConnection, evidence: &Evidence) -> Vec<Cell> {
         Side::Unknown => (Tone::Doubt, "unknown"),
     };
     vec![
-        Cell::text(first).note(second),
-        Cell::text(side).note(cause(judged.cause)).tone(tone),
-        queue(&keys::SERVICE_RECVQ, &keys::SERVICE_RECVQ_MOST),
-        queue(&keys::SERVICE_SENDQ, &keys::SERVICE_SENDQ_MOST),
-        of(&keys::TCP_RWND_LIMITED),
-        of(&keys::TCP_SNDBUF_LIMITED),
-        // What one end sends the other receives.
-        readings::cell(evidence, &keys::TCP_BYTES_SENT, &near),
-        readings::cell(evidence, &keys::TCP_BYTES_RECEIVED, &near),
-        both(&|end| process(evidence, end)),
-        of(&keys::TCP_RTT),
-        of(&keys::SERVICE_RETRANSMITTED),
-        of(&keys::TCP_CWND),
-        of(&keys::SERVICE_DELIVERY),
-        of(&keys::TCP_RCVBUF),
-        of(&keys::TCP_SNDBUF),
+        Cell::text(remote),
+        Cell::text(side).tone(tone),
+        queue(&near, &keys::SERVICE_RECVQ, &keys::SERVICE_RECVQ_MOST),
+        queue(&near, &keys::SERVICE_SENDQ, &keys::SERVICE_SENDQ_MOST),
+        queue(&far, &keys::SERVICE_RECVQ, &keys::SERVICE_RECVQ_MOST),
+        queue(&far, &keys::SERVICE_SENDQ, &keys::SERVICE_SENDQ_MOST),
+        of(&near, &keys::TCP_RWND_LIMITED),
+        of(&near, &keys::TCP_SNDBUF_LIMITED),
+        of(&near, &keys::TCP_BYTES_SENT),
+        of(&near, &keys::TCP_BYTES_RECEIVED),
+        process(evidence, &near),
+        process(evidence, &far),
+        of(&near, &keys::TCP_RTT),
+        of(&near, &keys::SERVICE_RETRANSMITTED),
+        of(&near, &keys::TCP_CWND),
+        of(&near, &keys::SERVICE_DELIVERY),
+        of(&near, &keys::TCP_RCVBUF),
+        of(&near, &keys::TCP_SNDBUF),
+        of(&far, &keys::TCP_RWND_LIMITED),
+        of(&far, &keys::TCP_SNDBUF_LIMITED),
     ]
 }
 
 /// Median and largest of the samples.
 fn spread(evidence: &Evidence, end: &Subject, typical: &'static Key, most: &'static Key) -> Cell {
-    let most = number(evidence, most, end).map(|value| said(typical, value));
-    match (number(evidence, typical, end), most) {
+    match (number(evidence, typical, end), number(evidence, most, end)) {
         (Some(value), Some(most)) => Cell::number(Some(value), |value| {
-            format!("{} / {most}", said(typical, value))
+            let (value, most) = (said(typical, value), said(typical, most));
+            // 3.59 / 3.95 MiB
+            match (value.rsplit_once(' '), most.rsplit_once(' ')) {
+                (Some((number, unit)), Some((_, same))) if unit == same => {
+                    format!("{number} / {most}")
+                }
+                _ => format!("{value} / {most}"),
+            }
         }),
         _ => Cell::text(numbers::ABSENT),
     }
@@ -345,7 +346,7 @@ fn process(evidence: &Evidence, end: &Subject) -> Cell {
 /// What the connections below the table carry together.
 fn rest(
     service: &ServiceReport,
-    shown: &[ServiceConnection],
+    shown: &[&ServiceConnection],
     evidence: &Evidence,
 ) -> Option<String> {
     let others = service.connections.checked_sub(shown.len() as u64);
@@ -377,9 +378,9 @@ fn rest(
         _ => String::new(),
     };
     Some(format!(
-        "{} more{carry}; the JSON has the numbers of {}.",
+        "{} not shown{carry}; the JSON has the numbers of {}.",
         numbers::plural(others as usize, "connection"),
-        service.judged.len()
+        numbers::plural(service.judged.len(), "connection")
     ))
 }
 
