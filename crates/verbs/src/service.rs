@@ -75,13 +75,17 @@ fn owner(sockets: &[TcpSocket]) -> Option<u32> {
         let owners = Live.owners_of(&sockets).unwrap_or_default();
         owners.into_values().map(|owner| owner.pid).collect()
     };
-    let listening = sockets.iter().filter(|socket| socket.state == LISTEN);
-    let listening: BTreeSet<u64> = listening.map(|socket| socket.inode).collect();
-    if !listening.is_empty() {
-        return owners(listening).first().copied();
+    let (listening, connections): (Vec<_>, Vec<_>) = sockets
+        .iter()
+        .filter(|socket| socket.inode != 0)
+        .partition(|socket| socket.state == LISTEN);
+    let inodes = |sockets: Vec<&TcpSocket>| sockets.iter().map(|socket| socket.inode).collect();
+    // The service manager keeps a socket open that it hands to a service.
+    let listens = owners(inodes(listening)).into_iter().find(|pid| *pid != 1);
+    if listens.is_some() {
+        return listens;
     }
-    let all = sockets.iter().map(|socket| socket.inode);
-    let pids = owners(all.filter(|inode| *inode != 0).collect());
+    let pids = owners(inodes(connections));
     match pids.len() {
         1 => pids.first().copied(),
         _ => None,

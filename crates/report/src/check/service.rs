@@ -257,7 +257,9 @@ fn table(shown: &[&ServiceConnection], evidence: &Evidence) -> Table {
         Column::words("Process", "process").rank(7),
         Column::words("Process, other end", "other_process").rank(8),
         Column::number("RTT", "rtt_s").unit(Unit::Seconds).rank(9),
-        Column::number("Retransmitted", "retransmitted").unit(Unit::Count).rank(10),
+        Column::number("Retransmitted", "retransmitted")
+            .unit(Unit::Count)
+            .rank(10),
         Column::number("cwnd", "cwnd").unit(Unit::Count).rank(11),
         rate("Delivery rate", "delivery_bytes_per_s").rank(12),
         bytes("Receive buffer", "rcvbuf_bytes").rank(13),

@@ -204,14 +204,14 @@ impl Direction<'_> {
         );
         let of_buffer = self.received(&keys::TCP_RCVBUF).map(say::bytes);
         let (cause, why) = match (self.unread(), of_buffer) {
-            (Some(unread), _) if unread > window::UNREAD.value => (
+            (Some(unread), _) if unread > window::UNREAD.value && !self.reads_at_once() => (
                 Cause::NotReading,
                 format!(
                     "it leaves {} of its receive buffer unread",
                     say::percent(unread)
                 ),
             ),
-            (Some(unread), size) if unread < window::READ.value => (
+            (Some(unread), size) if unread < window::READ.value || self.reads_at_once() => (
                 Cause::ReceiveBuffer,
                 format!(
                     "it reads at once, but its receive buffer{} lets too little data be under way",
@@ -239,12 +239,22 @@ impl Direction<'_> {
         })
     }
 
-    fn by_queue(&self) -> Option<Held> {
+    /// Bytes in the receive queue, and how long each waits there, in seconds.
+    fn queue(&self) -> Option<(f64, f64)> {
         let often = self.received(&keys::SERVICE_RECVQ);
         let queue = often.or_else(|| self.received(&keys::TCP_RECVQ))?;
-        let unread = self.unread()?;
         let rate = self.received(&keys::TCP_BYTES_RECEIVED)?;
-        let age = connections::age(queue, rate);
+        Some((queue, connections::age(queue, rate)))
+    }
+
+    /// A queue that fills a small buffer may be gone in a moment.
+    fn reads_at_once(&self) -> bool {
+        self.queue().is_some_and(|(_, age)| age <= QUEUE_AGE.value)
+    }
+
+    fn by_queue(&self) -> Option<Held> {
+        let (queue, age) = self.queue()?;
+        let unread = self.unread()?;
         if age <= QUEUE_AGE.value || unread <= SHARE.value && queue <= PILE.value {
             return None;
         }
@@ -419,6 +429,11 @@ mod tests {
             client(Cause::ReceiveBuffer)
         );
         assert_eq!(judged(&[closed, unread(0.3)]), client(Cause::Window));
+        // 5 KB that fill most of a buffer of 8 KiB, and are read within a millisecond.
+        let queue = (&keys::SERVICE_RECVQ, CLIENT, 5e3);
+        let rate = (&keys::TCP_BYTES_RECEIVED, CLIENT, 5e6);
+        let small = judged(&[closed, unread(0.6), queue, rate]);
+        assert_eq!(small, client(Cause::ReceiveBuffer));
         // On another host.
         assert_eq!(judged(&[closed]), client(Cause::Window));
         let shut = (&keys::TCP_SND_WND, SERVER, 0.0);

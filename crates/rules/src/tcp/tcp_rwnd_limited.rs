@@ -10,7 +10,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use super::connections::{self, CARRIES};
+use super::connections::{self, CARRIES, QUEUE_AGE};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 pub(super) const LIMITED: Threshold = Threshold {
@@ -50,14 +50,16 @@ pub(crate) static RULE: Rule = Rule {
     summary: "a connection waits for its peer's window",
     needs: &[
         &keys::TCP_BUSY,
+        &keys::TCP_BYTES_RECEIVED,
         &keys::TCP_BYTES_SENT,
         &keys::TCP_ESTABLISHED,
+        &keys::TCP_RECVQ,
         &keys::TCP_RECVQ_SHARE,
         &keys::TCP_RWND_LIMITED,
         &keys::TCP_SENDQ,
         &keys::TCP_SND_WND,
     ],
-    thresholds: &[LIMITED, HEAVY, UNREAD, READ, CARRIES, WAITED],
+    thresholds: &[LIMITED, HEAVY, UNREAD, READ, QUEUE_AGE, CARRIES, WAITED],
     knobs: &["rpc.connections", "rpc.iothreads", "tcp.rmem"],
     measure: Some(Measure::more(&keys::TCP_RWND_LIMITED)),
     doc: Doc {
@@ -195,8 +197,8 @@ fn closed(evidence: &Evidence, connection: &Subject) -> Closed {
             .map(|share| share.value)
     });
     match unread {
+        Some(share) if share < READ.value || reads_at_once(evidence, connection) => Closed::Small,
         Some(share) if share > UNREAD.value => Closed::Unread(Some(share)),
-        Some(share) if share < READ.value => Closed::Small,
         Some(_) => Closed::Unknown,
         // A window of nothing at the moment of the sample is a full buffer; -1 is a kernel that does not say.
         None => match evidence.quantity(&keys::TCP_SND_WND, connection) {
@@ -204,4 +206,17 @@ fn closed(evidence: &Evidence, connection: &Subject) -> Closed {
             _ => Closed::Unknown,
         },
     }
+}
+
+/// What lies in the queue of the peer is read in a moment, however much of a small buffer it takes.
+fn reads_at_once(evidence: &Evidence, connection: &Subject) -> bool {
+    let Some(peer) = connections::other_end(connection) else {
+        return false;
+    };
+    let of = |key| Some(evidence.quantity(key, &peer).ok()?.value);
+    let age = || {
+        let queue = of(&keys::TCP_RECVQ)?;
+        Some(connections::age(queue, of(&keys::TCP_BYTES_RECEIVED)?))
+    };
+    age().is_some_and(|age| age <= QUEUE_AGE.value)
 }
