@@ -32,6 +32,8 @@ pub struct Stat<'a> {
     pub threads: u64,
     /// Start in ticks after boot (column 22); together with the id it identifies a thread.
     pub started: u64,
+    /// Resident memory in pages (column 24).
+    pub resident_pages: i64,
     /// CPU on which it ran last (column 39).
     pub last_cpu: usize,
     /// Scheduling policy (column 41) as in `include/uapi/linux/sched.h`; absent before Linux 2.5.
@@ -71,6 +73,7 @@ pub fn stat(text: &str) -> Option<Stat<'_>> {
         nice: column(19)?.parse().ok()?,
         threads: column(20)?.parse().ok()?,
         started: column(22)?.parse().ok()?,
+        resident_pages: column(24)?.parse().ok()?,
         last_cpu: column(39)?.parse().ok()?,
         policy: column(41).and_then(|policy| policy.parse().ok()),
     })
@@ -119,6 +122,7 @@ mod tests {
             nice: 0,
             threads: 1,
             started: 1_260_112,
+            resident_pages: 383,
             last_cpu: 1,
             policy: Some(0),
         };

@@ -49,9 +49,10 @@ pub use setting::DeviceSetting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
+use rungwise_model::service::ServicePort;
 
 /// A netfilter base chain: the hook at which the kernel walks rules for every packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,6 +153,25 @@ pub trait Host: Send + Sync {
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
+    }
+
+    /// The TCP sockets that are not in `TIME_WAIT` and belong to one of these services at either end, its listeners included:
+    /// [`Host::tcp_in_use`] of a few among many, at a part of its cost.
+    fn tcp_of(&self, services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+        let mut sockets = self.tcp_in_use()?;
+        sockets.retain(|socket| services.iter().any(|service| service.has(socket)));
+        Ok(sockets)
+    }
+
+    /// The other network namespaces of this machine that can be found: what [`Host::tcp_in`] enters each by, by inode.
+    fn other_networks(&self) -> io::Result<BTreeMap<u64, PathBuf>> {
+        Ok(BTreeMap::new())
+    }
+
+    /// [`Host::tcp_of`] in one of the other network namespaces.
+    fn tcp_in(&self, network: &Path, services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+        let _ = (network, services);
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Who has these sockets open, by inode: [`Question::Owners`] of a few, at a part of its cost. A socket that

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
+use rungwise_model::service::ServicePort;
 
 use crate::{
     AuditRule, BaseChain, DeviceSetting, Feature, Host, MountOption, ask, audit, ethtool, files,
-    mount, nft, thread, unit,
+    mount, namespace, nft, thread, unit,
 };
 
 /// `impl Host` for the namespaces of the calling thread.
@@ -99,6 +100,19 @@ impl Host for Live {
 
     fn tcp_in_use(&self) -> io::Result<Vec<TcpSocket>> {
         ask::tcp_in_use()
+    }
+
+    fn tcp_of(&self, services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+        ask::tcp_of(services)
+    }
+
+    fn other_networks(&self) -> io::Result<BTreeMap<u64, PathBuf>> {
+        ask::other_networks()
+    }
+
+    fn tcp_in(&self, network: &Path, services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+        let services = services.to_owned();
+        namespace::read_in(network, move || ask::tcp_of(&services))?
     }
 
     fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {

@@ -26,6 +26,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
+use rungwise_model::service::ServicePort;
 
 use crate::error::{Error, Result};
 use crate::live::Live;
@@ -249,6 +250,20 @@ impl Host for Namespace {
 
     fn tcp_in_use(&self) -> io::Result<Vec<TcpSocket>> {
         self.run(|| Live.tcp_in_use())
+    }
+
+    fn tcp_of(&self, services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+        let services = services.to_owned();
+        self.run(move || Live.tcp_of(&services))
+    }
+
+    fn other_networks(&self) -> io::Result<BTreeMap<u64, PathBuf>> {
+        self.run(|| Live.other_networks())
+    }
+
+    fn tcp_in(&self, network: &Path, services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+        // The thread that reads enters the other network itself.
+        Live.tcp_in(network, services)
     }
 
     fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {

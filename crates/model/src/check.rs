@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Envelope;
 use crate::evidence::{Missing, Reading, Subject, Unit};
 use crate::readings::Readings;
+use crate::service::ServiceReport;
 use crate::threads::{Stage, Taken, ThreadTime};
 
 /// Outcome of a rule.
@@ -478,6 +479,9 @@ pub struct CheckReport {
     /// The JVM that was asked during the window; null if the process is none, or `--no-jvm` was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jvm: Option<CheckedJvm>,
+    /// The connections of the service that was named; null without `--socket`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceReport>,
     /// The files that were judged together; empty where one thing was judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<JudgedFile>,

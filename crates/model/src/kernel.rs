@@ -275,6 +275,9 @@ pub struct TcpInfo {
     /// Captures of older versions lack it; `u32::MAX` before the first measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_rtt: Option<u32>,
+    /// The kernel's latest estimate, bytes per second (`tcpi_delivery_rate`); captures of older versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_rate: Option<u64>,
 }
 
 /// One UDP socket.

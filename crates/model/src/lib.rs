@@ -27,6 +27,7 @@ pub mod machine;
 pub mod metric;
 pub mod profile;
 pub mod readings;
+pub mod service;
 pub mod threads;
 pub mod tune;
 pub mod units;

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use rungwise_model::kernel::Answer;
+use rungwise_model::kernel::{Answer, TcpSocket};
 use rungwise_model::machine::Machine;
+use rungwise_model::service::ServicePort;
 use serde::{Deserialize, Serialize};
 
 /// Everything that was read in one window.
@@ -21,6 +22,9 @@ pub struct Capture {
     /// The judged process, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// The service whose connections were sampled, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Service>,
     /// Full samples, at least one, oldest first.
     pub moments: Vec<Moment>,
     /// Samples taken often between the full ones, oldest first: connections, and what the threads of services do.
@@ -42,6 +46,27 @@ pub struct Process {
     pub pid: u32,
     /// Its name.
     pub name: String,
+}
+
+/// A service and its connections, sampled often.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Service {
+    /// Its ports.
+    pub ports: Vec<ServicePort>,
+    /// Samples between the full ones and beside the first and the last, oldest first.
+    pub samples: Vec<ServiceSample>,
+}
+
+/// One sample of the connections of a service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceSample {
+    /// Seconds since the first full sample.
+    pub at_s: f64,
+    /// Their ends in this network namespace; of very many connections some.
+    pub sockets: Vec<TcpSocket>,
+    /// Sockets of the service in other network namespaces of this machine that have far ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<TcpSocket>,
 }
 
 /// One sample of the machine.

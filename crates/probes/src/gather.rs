@@ -5,6 +5,7 @@
 
 mod chosen;
 mod sample;
+mod service;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,9 +16,10 @@ use std::time::{Duration, Instant};
 use rungwise_formats::{postgres, task};
 use rungwise_host::{Host, files, machine};
 use rungwise_model::kernel::{Answer, Question};
+use rungwise_model::service::ServicePort;
 
 use self::chosen::{Chosen, MOST_WAITING};
-use self::sample::places;
+use self::sample::{Depth, places};
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
 use crate::groups::Groups;
 use crate::probe::{Source, What, When};
@@ -74,9 +76,22 @@ pub fn gather(
     host: &dyn Host,
     process: Option<Process>,
     window: Duration,
+    wait: impl FnMut(Duration) -> bool,
+    now: impl Fn() -> Instant,
+) -> Capture {
+    gather_service(host, process, Vec::new(), window, wait, now)
+}
+
+/// The same, and the connections of the service at these ports, if any are given.
+pub fn gather_service(
+    host: &dyn Host,
+    process: Option<Process>,
+    ports: Vec<ServicePort>,
+    window: Duration,
     mut wait: impl FnMut(Duration) -> bool,
     now: impl Fn() -> Instant,
 ) -> Capture {
+    let mut service = service::Sampler::new(host, ports);
     let mut reader = Reader::new(host, process.as_ref().map(|process| process.pid));
     let began = now();
     let since = || now().saturating_duration_since(began);
@@ -84,22 +99,32 @@ pub fn gather(
     let mut samples = Vec::new();
     if window.is_zero() {
         moments.push(reader.full_sample(Position::Only, &moments, 0.0));
+        service.begin(&moments[0], window);
     } else {
         moments.push(reader.full_sample(Position::First, &moments, 0.0));
         reader.choose_services(&moments[0]);
+        service.begin(&moments[0], window);
         let part = window / (FULL_SAMPLES - 1);
         for number in 1..FULL_SAMPLES {
             let mut goes_on = true;
             let glances = moments
                 .last()
                 .map_or(1, |moment| reader.glances(moment, window));
-            for (place, depth) in places(number, glances) {
+            let of_machine = places(number, glances).map(|(place, depth)| (place, Some(depth)));
+            let of_service = service.places(number).map(|place| (place, None));
+            let mut due: Vec<(f64, Option<Depth>)> = of_machine.chain(of_service).collect();
+            due.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+            for (place, depth) in due {
                 let due = part * (number - 1) + part.mul_f64(place);
                 goes_on = wait(due.saturating_sub(since()));
                 if !goes_on {
                     break;
                 }
-                samples.push(reader.sample(since().as_secs_f64(), depth));
+                let at_s = since().as_secs_f64();
+                match depth {
+                    Some(depth) => samples.push(reader.sample(at_s, depth)),
+                    None => service.sample(at_s, false),
+                }
             }
             let due = window * number / (FULL_SAMPLES - 1);
             let goes_on = goes_on && wait(due.saturating_sub(since()));
@@ -112,6 +137,7 @@ pub fn gather(
             };
             moments.push(reader.full_sample(which, &moments, at_s));
             if last {
+                service.sample(at_s, true);
                 break;
             }
             if let [first, second] = &moments[..] {
@@ -122,6 +148,7 @@ pub fn gather(
     }
     let mut capture = Capture {
         process,
+        service: service.end(),
         moments,
         samples,
         ..Capture::default()

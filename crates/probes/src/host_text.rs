@@ -56,6 +56,7 @@ pub(crate) fn read(top: &Path) -> Result<Capture> {
     let mut capture = Capture {
         taken: None,
         machine: about.machine,
+        service: None,
         process: about.process,
         moments: Vec::new(),
         samples: Vec::new(),

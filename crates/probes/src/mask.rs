@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rungwise_formats::smbios;
-use rungwise_model::kernel::Answer;
+use rungwise_model::kernel::{Answer, TcpSocket};
 
 use crate::capture::{Capture, Raw, Reply};
 pub use secret::MASKED;
@@ -131,6 +131,15 @@ pub fn addresses(capture: &mut Capture) {
     if let Some(process) = &mut capture.process {
         process.name = known.in_text(&process.name);
     }
+    if let Some(service) = &mut capture.service {
+        for port in &mut service.ports {
+            port.address = port.address.map(|address| known.address(address));
+        }
+        for sample in &mut service.samples {
+            known.in_sockets(&mut sample.sockets);
+            known.in_sockets(&mut sample.elsewhere);
+        }
+    }
     for moment in capture.all_mut() {
         rename(
             &mut moment.files,
@@ -172,12 +181,7 @@ struct StandIns {
 impl StandIns {
     fn in_answer(&mut self, answer: &mut Answer) {
         match answer {
-            Answer::Tcp(sockets) => {
-                for socket in sockets {
-                    socket.local.address = self.address(socket.local.address);
-                    socket.remote.address = self.address(socket.remote.address);
-                }
-            }
+            Answer::Tcp(sockets) => self.in_sockets(sockets),
             Answer::Udp(sockets) => {
                 for socket in sockets {
                     socket.local.address = self.address(socket.local.address);
@@ -237,6 +241,13 @@ impl StandIns {
             | Answer::Events(_)
             | Answer::Tlb(_)
             | Answer::Load(_) => {}
+        }
+    }
+
+    fn in_sockets(&mut self, sockets: &mut [TcpSocket]) {
+        for socket in sockets {
+            socket.local.address = self.address(socket.local.address);
+            socket.remote.address = self.address(socket.remote.address);
         }
     }
 
@@ -364,8 +375,6 @@ fn joined(digits: &str, between: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::TcpSocket;
-
     use super::*;
     use crate::capture::Moment;
 

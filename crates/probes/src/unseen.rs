@@ -44,6 +44,9 @@ impl Unseen {
 /// Removes from `capture` what is `unseen` and puts `why` in its place: a reason and a remedy, separated by `; `.
 pub fn hide(capture: &mut Capture, unseen: Unseen, why: &str) {
     let failed = why.to_owned();
+    if unseen == Unseen::All {
+        capture.service = None;
+    }
     for moment in capture.all_mut() {
         moment.files.retain(|path, _| !unseen.hides(path));
         for source in PROBES.iter().flat_map(|probe| probe.sources) {

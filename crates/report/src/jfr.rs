@@ -54,6 +54,7 @@ pub fn checked(report: &JfrReport) -> CheckReport {
         resources: Vec::new(),
         tables: Vec::new(),
         jvm: None,
+        service: None,
         files: Vec::new(),
         readings: Readings::default(),
     }

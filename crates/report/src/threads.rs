@@ -67,6 +67,7 @@ pub fn checked(report: &ThreadsReport, target: &str) -> CheckReport {
         tables: Vec::new(),
         readings: Readings::default(),
         jvm: None,
+        service: None,
         files: Vec::new(),
     }
 }

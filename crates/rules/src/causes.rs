@@ -251,6 +251,10 @@ const CAUSES: &[(&str, &[&str])] = &[
             "upstream-slow",
         ],
     ),
+    (
+        "write-queue-grows",
+        &["cgroup-memory-limit", "direct-reclaim", "swap-in"],
+    ),
 ];
 
 /// Rules whose findings follow from those of `rule`, at once or through another one.

@@ -33,6 +33,7 @@ use measure::Measure;
 pub use page::pages;
 pub use resources::{owned_counters, resources};
 pub use rule::{Doc, Judgement, Rule, Threshold};
+pub use tcp::sides::service;
 
 use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Kind};
@@ -138,6 +139,7 @@ pub static RULES: &[&Rule] = &[
     &residual::resource_saturated::RULE,
     &net::reuseport_skew::RULE,
     &net::rp_filter_drop::RULE,
+    &tcp::rpc_provider_skew::RULE,
     &tcp::rpc_single_conn::RULE,
     &device::rps_harmful::RULE,
     &device::rps_needed::RULE,
@@ -197,6 +199,7 @@ pub static RULES: &[&Rule] = &[
     &process::upstream_slow::RULE,
     &process::user_lock::RULE,
     &jvm::virtual_thread_pinned::RULE,
+    &tcp::write_queue_grows::RULE,
 ];
 
 /// The finding that the load generator was the limit, if it is confident enough that the rate proves nothing else.

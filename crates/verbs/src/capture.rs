@@ -12,13 +12,14 @@ use rungwise_knobs::journal::Pending;
 use rungwise_knobs::recovery;
 use rungwise_model::Exit;
 use rungwise_model::kernel::{Answer, KeptSetting};
+use rungwise_model::service::ServicePort;
 use rungwise_probes::capture::{Process, Reply};
 use rungwise_probes::{Capture, bundle, gather, mask};
 use rungwise_profile::{Counter, Options, Sampler, Tlb};
 
 use crate::network::Network;
 use crate::problem::{Problem, words};
-use crate::{Invocation, values};
+use crate::{Invocation, service, values};
 
 /// Longest that kernel events are counted, but dropped packets: being counted slows what is counted.
 const EVENTS_FOR: Duration = Duration::from_secs(2);
@@ -27,7 +28,7 @@ const EVENTS_FOR: Duration = Duration::from_secs(2);
 const EXPLAINED: Duration = Duration::from_mins(1);
 
 /// How a machine is sampled.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Sampling {
     /// Length of the window, at most 24h; `0s` takes one sample, which gives no rates.
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = values::window)]
@@ -35,6 +36,11 @@ pub struct Sampling {
     /// Also judge this process: its threads, sockets, CPUs, limits and control group.
     #[arg(long)]
     pub pid: Option<u32>,
+    /// Also judge each connection of the service at this port: which side is slow, and why. `:20880` stands for all addresses of
+    /// this host; repeat it for several ports. Judges the process that listens there too, as --pid does. Where none does, the connections are
+    /// those of its clients here.
+    #[arg(long, value_name = "[HOST]:PORT", value_parser = values::service)]
+    pub socket: Vec<ServicePort>,
     /// Do not sample kernel stacks or count kernel events.
     #[arg(long)]
     pub no_stacks: bool,
@@ -73,8 +79,9 @@ pub struct Captured {
 /// Records what `check` reads.
 pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Captured> {
     let interrupt = invocation.interrupt()?;
-    let network = Network::for_pid(request.sampling.pid);
-    let mut capture = request.sampling.capture(&network, &interrupt, invocation)?;
+    let sampling = request.sampling.with_process()?;
+    let network = Network::for_pid(sampling.pid);
+    let mut capture = sampling.capture(&network, &interrupt, invocation)?;
     if request.mask_addresses {
         mask::addresses(&mut capture);
     }
@@ -97,9 +104,20 @@ impl Sampling {
         Self {
             window,
             pid: None,
+            socket: Vec::new(),
             no_stacks: false,
             hz: 99,
         }
+    }
+
+    /// The same, with the process of the named service as the judged one.
+    pub(crate) fn with_process(&self) -> anyhow::Result<Self> {
+        let mut found = self.clone();
+        if !self.socket.is_empty() {
+            let pid = service::process(&self.socket)?;
+            found.pid = found.pid.or(pid);
+        }
+        Ok(found)
     }
 
     /// Captures this host and that network for the window; secrets are masked already.
@@ -135,9 +153,10 @@ impl Sampling {
         let process = self.pid.map(process).transpose()?;
         let watch = Watch::start(self);
         let taken = clock::utc_now();
-        let mut capture = gather::gather(
+        let mut capture = gather::gather_service(
             host,
             process,
+            self.socket.clone(),
             self.window,
             // A signal ends the window early, not the judgement.
             |due| !interrupt.wait(due).unwrap_or(true),

@@ -29,7 +29,7 @@ use crate::documents::Document as _;
 use crate::jvm::watch::Watch;
 use crate::network::Network;
 use crate::problem::Problem;
-use crate::{Invocation, file_type, jvm};
+use crate::{Invocation, file_type, jvm, service};
 
 /// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, thread dumps, or a JFR recording.
 ///
@@ -39,7 +39,7 @@ use crate::{Invocation, file_type, jvm};
 pub struct Request {
     /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`), a GC log, a thread dump,
     /// or a JFR recording; the type is detected. Several files of one JVM and its host are judged together.
-    #[arg(value_name = "TARGET", conflicts_with_all = ["window", "pid", "no_stacks", "hz", "no_jvm"])]
+    #[arg(value_name = "TARGET", conflicts_with_all = ["window", "pid", "socket", "no_stacks", "hz", "no_jvm"])]
     pub targets: Vec<PathBuf>,
     /// How a host is sampled.
     #[command(flatten)]
@@ -139,23 +139,24 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
     let dumps = (!request.dumps.is_empty())
         .then(|| jvm::threads::of_one_jvm(&request.dumps))
         .transpose()?;
+    let sampling = match target {
+        Some(_) => request.sampling.clone(),
+        None => request.sampling.with_process()?,
+    };
     let network = match target {
         Some(_) => Network::default(),
-        None => Network::for_pid(request.sampling.pid),
+        None => Network::for_pid(sampling.pid),
     };
     // A file is opened before signals are held back: a pipe may have nothing to say for long.
     let stored = target.map(open).transpose()?;
     let interrupt = invocation.interrupt()?;
     // Dumps that the user has are the better ones: they are of the moments that the user chose.
-    let of_jvm = request
-        .sampling
-        .pid
-        .filter(|_| !request.no_jvm && dumps.is_none());
-    let watch = of_jvm.and_then(|pid| Watch::start(pid, request.sampling.window));
+    let of_jvm = sampling.pid.filter(|_| !request.no_jvm && dumps.is_none());
+    let watch = of_jvm.and_then(|pid| Watch::start(pid, sampling.window));
     let (mut capture, target) = if let (Some(capture), Some(path)) = (stored, target) {
         (capture, path.display().to_string())
     } else {
-        let capture = request.sampling.capture(&network, &interrupt, invocation)?;
+        let capture = sampling.capture(&network, &interrupt, invocation)?;
         if let Some(process) = capture.process.as_ref().filter(|process| ended(process)) {
             let why = anyhow::anyhow!(
                 "cannot judge pid {} ({}): it ended during the window; use a shorter --for, or judge the host without --pid",
@@ -178,6 +179,10 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
                 )
             },
         );
+        let target = match &sampling.socket[..] {
+            [] => target,
+            ports => format!("service {}, {target}", service::words(ports)),
+        };
         (capture, target)
     };
     if let Some(heard) = heard {
@@ -237,6 +242,7 @@ pub fn run(request: &Request, invocation: &Invocation<'_>) -> anyhow::Result<Che
         tables: check::tables(&evidence),
         readings: check::readings(&evidence),
         jvm,
+        service: rungwise_rules::service(&evidence),
         files: judged_files,
     })))
 }

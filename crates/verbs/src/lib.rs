@@ -25,6 +25,7 @@ pub mod problem;
 pub mod profile;
 pub mod runs;
 pub mod serve;
+mod service;
 pub mod tune;
 pub mod values;
 

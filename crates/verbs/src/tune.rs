@@ -290,6 +290,7 @@ fn capturer(interrupt: Arc<Interrupt>) -> Box<Capturer> {
         let sampling = Sampling {
             window: place.window,
             pid: place.service,
+            socket: Vec::new(),
             no_stacks: false,
             hz: CAPTURE_HZ,
         };

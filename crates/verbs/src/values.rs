@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use rungwise_model::service::ServicePort;
 use rungwise_model::units;
 
 /// Longest window in which a host is observed: a day has every hour of its load in it.
@@ -20,6 +21,22 @@ pub fn window(text: &str) -> Result<Duration, String> {
         ));
     }
     Ok(window)
+}
+
+/// The port of a service, with or without its address; a name stands for its first one.
+pub fn service(text: &str) -> Result<ServicePort, String> {
+    let wrong = match text.parse() {
+        Ok(port) => return Ok(port),
+        Err(wrong) => wrong,
+    };
+    let is_name = text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !host.contains(':') && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    if !is_name {
+        return Err(wrong);
+    }
+    let address = resolve("judge", text).map_err(|error| format!("{error:#}"))?;
+    Ok(ServicePort::new(Some(address.ip()), address.port()))
 }
 
 /// An address to listen on; a name stands for its first one.
@@ -69,6 +86,21 @@ mod tests {
             assert!(error.contains("longer than 24h"), "{error}");
         }
         assert!(window("10").is_err());
+    }
+
+    #[test]
+    fn a_service_is_a_port_with_or_without_an_address() {
+        for (text, shown) in [
+            (":20880", ":20880"),
+            ("[::1]:80", "[::1]:80"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+        ] {
+            assert_eq!(service(text).unwrap().to_string(), shown);
+        }
+        for wrong in ["", "abc", "10.0.0.1", ":0", ":70000", "a:b", "::1"] {
+            let error = service(wrong).unwrap_err();
+            assert!(error.contains("write :20880"), "{error}");
+        }
     }
 
     #[test]

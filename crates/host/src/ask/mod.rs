@@ -10,14 +10,16 @@ mod mounts;
 mod namespaces;
 mod neighbours;
 mod owners;
+mod port_filter;
 mod sockets;
 mod unix;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rungwise_model::kernel::{Answer, Mount, Owner, Question, TcpSocket};
+use rungwise_model::service::ServicePort;
 
 use crate::{nft, qdisc};
 
@@ -61,6 +63,16 @@ pub(crate) fn unix_listeners(path: &Path) -> io::Result<BTreeSet<u64>> {
 /// The TCP sockets that are not in `TIME_WAIT`.
 pub(crate) fn tcp_in_use() -> io::Result<Vec<TcpSocket>> {
     sockets::tcp_in_use()
+}
+
+/// The TCP sockets of services that are not in `TIME_WAIT`.
+pub(crate) fn tcp_of(services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+    sockets::tcp_of(services)
+}
+
+/// The other network namespaces of this machine: what leads to each, by inode.
+pub(crate) fn other_networks() -> io::Result<BTreeMap<u64, PathBuf>> {
+    namespaces::others()
 }
 
 /// The TCP sockets that listen, and of the others these.

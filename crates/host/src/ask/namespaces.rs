@@ -37,25 +37,7 @@ pub(super) fn all() -> io::Result<Vec<NetworkNamespace>> {
             ..NetworkNamespace::default()
         },
     );
-    let mut first: BTreeMap<u64, u32> = BTreeMap::new();
-    for entry in fs::read_dir("/proc")?.flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<u32>().ok())
-        else {
-            continue;
-        };
-        // Of another user's process the link cannot be read, and its namespace stays unknown.
-        let Ok(link) = fs::read_link(format!("/proc/{pid}/ns/net")) else {
-            continue;
-        };
-        if let Some(inode) = link.to_str().and_then(inode_of) {
-            let lowest = first.entry(inode).or_insert(pid);
-            *lowest = (*lowest).min(pid);
-        }
-    }
-    for (inode, pid) in first {
+    for (inode, pid) in first_processes()? {
         if inode == own {
             continue;
         }
@@ -107,6 +89,44 @@ pub(super) fn all() -> io::Result<Vec<NetworkNamespace>> {
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// What leads to each of the other namespaces, by inode: its first process, or its name.
+pub(super) fn others() -> io::Result<BTreeMap<u64, PathBuf>> {
+    let own = fs::metadata("/proc/thread-self/ns/net")?.ino();
+    let of_process = |(inode, pid)| (inode, format!("/proc/{pid}/ns/net").into());
+    let mut links: BTreeMap<u64, PathBuf> =
+        first_processes()?.into_iter().map(of_process).collect();
+    for entry in fs::read_dir(NAMED).into_iter().flatten().flatten() {
+        if let Ok(meta) = fs::metadata(entry.path()) {
+            links.entry(meta.ino()).or_insert_with(|| entry.path());
+        }
+    }
+    links.remove(&own);
+    Ok(links)
+}
+
+/// The process with the lowest pid in each namespace, by inode.
+fn first_processes() -> io::Result<BTreeMap<u64, u32>> {
+    let mut first = BTreeMap::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        // Of another user's process the link cannot be read, and its namespace stays unknown.
+        let Ok(link) = fs::read_link(format!("/proc/{pid}/ns/net")) else {
+            continue;
+        };
+        if let Some(inode) = link.to_str().and_then(inode_of) {
+            let lowest = first.entry(inode).or_insert(pid);
+            *lowest = (*lowest).min(pid);
+        }
+    }
+    Ok(first)
 }
 
 /// Reads what only a thread in the namespace sees. What could not be read stays absent.

@@ -5,11 +5,14 @@
 //! the dump as it passes by: 100,000 of them are 60 MB of messages and 30 MB here.
 //! Source: `linux/inet_diag.h`, linux/tcp.h, `tcp_diag_dump` and `inet_diag_dump_compat` of Linux 6.18.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rungwise_model::kernel::{Endpoint, SocketMemory, TcpInfo, TcpSocket, UdpSocket};
+use rungwise_model::service::ServicePort;
 
+use super::port_filter;
 use crate::netlink::{DUMP, Message, Request, attributes, number32, number64};
 
 const SOCK_DIAG: isize = libc::NETLINK_SOCK_DIAG as isize;
@@ -65,6 +68,26 @@ pub(super) fn tcp_among(wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
             Err(error) => return Err(explained(error)),
         }
     }
+    Ok(sockets)
+}
+
+/// TCP sockets that are not in `TIME_WAIT` and belong to one of these services at either end, its listeners included.
+pub(super) fn tcp_of(services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
+    let ports: BTreeSet<u16> = services.iter().map(|service| service.port).collect();
+    let mut sockets = Vec::new();
+    if ports.is_empty() {
+        return Ok(sockets);
+    }
+    let states = ALL_STATES & !(1 << TcpSocket::TIME_WAIT);
+    let mut request = Request::default();
+    request
+        .message(TCPDIAG_GETSOCK, DUMP, &older_request(states))
+        .attribute(port_filter::BYTECODE, &port_filter::either_end(&ports));
+    request
+        .each(SOCK_DIAG, |message| sockets.extend(tcp_socket(message)))
+        .map_err(explained)?;
+    // The kernel compared ports alone.
+    sockets.retain(|socket| services.iter().any(|service| service.has(socket)));
     Ok(sockets)
 }
 
@@ -275,6 +298,7 @@ fn tcp_info(value: &[u8]) -> Option<TcpInfo> {
         data_segs_in: word(152),
         notsent_bytes: word(144),
         min_rtt: word(148),
+        delivery_rate: long(160),
         busy_time: long(168),
         rwnd_limited: long(176),
         sndbuf_limited: long(184),

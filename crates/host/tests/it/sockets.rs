@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rungwise_host::Host;
+use rungwise_host::live::Live;
 use rungwise_host::namespace::Namespace;
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket, UdpSocket as Udp};
 
@@ -253,6 +254,42 @@ fn single_connections_are_reported_beside_the_listeners() {
     assert_eq!(others.len(), 2, "{found:?}");
     assert!(others.iter().all(|socket| socket.info.is_some()));
     drop((client, server, mapped, accepted));
+}
+
+#[test]
+fn the_kernel_lists_the_sockets_of_a_service_alone_in_this_and_in_another_namespace() {
+    if !root_or_skip() {
+        return;
+    }
+    let lab = Namespace::create("service").unwrap();
+    let (_others, kept) = (connected(&lab), connected(&lab));
+    let (listener, client, server) = &kept;
+    let port = listener.local_addr().unwrap().port();
+    let of = |text: String| -> Vec<TcpSocket> { lab.tcp_of(&[text.parse().unwrap()]).unwrap() };
+    let found = of(format!(":{port}"));
+    let mut states: Vec<u8> = found.iter().map(|socket| socket.state).collect();
+    states.sort_unstable();
+    assert_eq!(states, [ESTABLISHED, ESTABLISHED, LISTEN]);
+    for end in [client, server] {
+        let local = end.local_addr().unwrap().to_string();
+        let is_it = |socket: &TcpSocket| socket.local.to_string() == local && socket.info.is_some();
+        assert!(found.iter().any(is_it), "{local}: {found:?}");
+    }
+    assert_eq!(of(format!("127.0.0.1:{port}")).len(), 3);
+    assert_eq!(of(format!("127.0.0.2:{port}")), []);
+    assert_eq!(of(format!(":{}", port ^ 1)), []);
+    let both = [format!(":{port}"), ":1".to_owned()].map(|text| text.parse().unwrap());
+    assert_eq!(lab.tcp_of(&both).unwrap().len(), 3);
+    // A namespace is found by a process that lives in it.
+    let sleep = || std::process::Command::new("sleep").arg("60").spawn();
+    let mut resident = lab.run(sleep).unwrap();
+    let (own, theirs) = (Live.netns().unwrap(), lab.netns().unwrap());
+    let networks = Live.other_networks().unwrap();
+    assert!(!networks.contains_key(&own));
+    let found = Live.tcp_in(&networks[&theirs], &both).unwrap();
+    resident.kill().unwrap();
+    resident.wait().unwrap();
+    assert_eq!(found.len(), 3);
 }
 
 #[test]

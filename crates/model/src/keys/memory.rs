@@ -37,6 +37,7 @@ keys! { MEMORY;
     MEMORY_MAJOR_FAULTS = "memory.major_faults", PerSecond, Process, "Major page faults";
     MEMORY_MIN_FREE = "memory.min_free", Bytes, Host, "vm.min_free_kbytes";
     MEMORY_OOM_KILLS = "memory.oom_kills", Count, Host, "Processes of the machine that were OOM-killed in the window, in control groups or outside";
+    MEMORY_PROCESS_GROWTH = "memory.process_growth", BytesPerSecond, Process, "Growth of its resident memory; below 0 if it shrank";
     MEMORY_PROCESS_RSS = "memory.process_rss", Bytes, Process, "Resident memory of the process";
     MEMORY_PROCESS_SWAP = "memory.process_swap", Bytes, Process, "Memory of the process in swap";
     MEMORY_REFAULTS = "memory.refaults", PerSecond, Host, "Pages that were read again shortly after they were reclaimed (workingset_refault_*)";

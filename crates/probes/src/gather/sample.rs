@@ -35,11 +35,9 @@ const SAMPLED_SOCKETS: usize = 300;
 ///
 /// One in `glances` of them reads everything; the others read threads, freezers, queues of Unix sockets and DNS queries only.
 pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Depth)> {
-    const GOLDEN: f64 = 0.618_033_988_749_895;
     let glances = glances.max(1);
     let count = SAMPLES * glances;
     (0..count).map(move |number| {
-        let shift = (f64::from(part * count + number) * GOLDEN).fract();
         // Which of its glances is the sample: the first of each would come evenly.
         let group = f64::from(part * SAMPLES + number / glances);
         let chosen = ((group * GOLDEN).fract() * f64::from(glances)) as u32;
@@ -48,11 +46,16 @@ pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Dept
         } else {
             Depth::Threads
         };
-        (
-            (f64::from(number) + 0.1 + 0.8 * shift) / f64::from(count),
-            depth,
-        )
+        (spread(part, number, count), depth)
     })
+}
+
+const GOLDEN: f64 = 0.618_033_988_749_895;
+
+/// The place of one of `count` samples in a part of the window, in a part of its own and not at the same place in each.
+pub(super) fn spread(part: u32, number: u32, count: u32) -> f64 {
+    let shift = (f64::from(part * count + number) * GOLDEN).fract();
+    (f64::from(number) + 0.1 + 0.8 * shift) / f64::from(count)
 }
 
 /// How much is read.

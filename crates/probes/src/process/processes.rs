@@ -33,6 +33,7 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     yields: &[
         &keys::MEMORY_MAJOR_FAULTS,
+        &keys::MEMORY_PROCESS_GROWTH,
         &keys::MEMORY_PROCESS_RSS,
         &keys::MEMORY_PROCESS_SWAP,
         &keys::SCHED_PROCESS_CPU,
@@ -42,7 +43,8 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 The 20 processes with most CPU time, most major faults, most memory and most swap, and the judged one. CPU time is \
-counted in ticks of 10 ms, including all threads but not exited children. Run delay comes from `schedstat`, which for \
+counted in ticks of 10 ms, including all threads but not exited children. Growth of memory is that of `rss` in `stat`, which the \
+kernel brings up to date with a delay of some pages per thread. Run delay comes from `schedstat`, which for \
 a process is that of its *first thread*: it is reported here only for processes with one thread; pass a process to \
 read all its threads. A process that started or ended within the window is omitted; so are processes hidden by \
 `hidepid`. Sources: fs/proc/array.c, fs/proc/base.c of Linux 6.18.",
@@ -85,6 +87,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     if window.moments().len() < 2 {
         let rates = [
             &keys::MEMORY_MAJOR_FAULTS,
+            &keys::MEMORY_PROCESS_GROWTH,
             &keys::SCHED_PROCESS_CPU,
             &keys::SCHED_PROCESS_RUN_DELAY,
         ];
@@ -114,6 +117,7 @@ fn tell(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
             }
         }
     }
+    tell_growth(window, evidence, process);
     let file = path("status");
     let status = window.text(&file);
     for (key, field, bytes) in [
@@ -144,6 +148,40 @@ fn tell(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
             origin,
         );
     }
+}
+
+/// How fast its resident memory grows, in total and from one full sample to the next.
+fn tell_growth(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
+    let file = format!("/proc/{}/stat", process.pid);
+    let stats = window.texts(&file).unwrap_or_default().into_iter();
+    let stats = stats.filter_map(|(at, text)| Some((at, task::stat(text)?)));
+    let stats: Vec<(f64, task::Stat<'_>)> = stats.collect();
+    let (Some((began, first)), Some((ended, last)), Some(rss)) =
+        (stats.first(), stats.last(), process.rss)
+    else {
+        return;
+    };
+    // Another process may have had the number before; pages of unknown size are as large as those that are resident.
+    if first.started != last.started || ended <= began || last.resident_pages <= 0 {
+        return;
+    }
+    let page = rss as f64 / last.resident_pages as f64;
+    let growth = |from: &(f64, task::Stat<'_>), to: &(f64, task::Stat<'_>)| {
+        let pages = to.1.resident_pages - from.1.resident_pages;
+        pages as f64 * page / (to.0 - from.0)
+    };
+    let series = stats.windows(2).map(|two| growth(&two[0], &two[1]));
+    let line = format!(
+        "rss begin {} pages, end {}",
+        first.resident_pages, last.resident_pages
+    );
+    evidence.series(
+        &keys::MEMORY_PROCESS_GROWTH,
+        Subject::new(Kind::Process, process.pid),
+        growth(&stats[0], &stats[stats.len() - 1]),
+        series.collect(),
+        Origin::new(file, line),
+    );
 }
 
 fn run_delay(window: &Window<'_>, process: &Process<'_>) -> (Result<f64, Absence>, String) {

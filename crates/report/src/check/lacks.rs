@@ -163,6 +163,7 @@ mod tests {
             tables: Vec::new(),
             readings: Readings::default(),
             jvm: None,
+            service: None,
             files: Vec::new(),
         };
         let blocks = undecided(&report);

@@ -15,6 +15,7 @@ mod losses;
 mod readings;
 mod resources;
 mod scheduling;
+mod service;
 
 use std::collections::BTreeSet;
 
@@ -48,6 +49,7 @@ pub struct About {
 pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec<Block> {
     let mut blocks = vec![Block::Verdict(verdict(report, evidence, rules))];
     blocks.extend(findings(report));
+    blocks.extend(service::blocks(report.service.as_ref(), evidence));
     blocks.extend(files::blocks(&report.files));
     blocks.extend(resources::blocks(report));
     blocks.extend(report.jvm.iter().flat_map(crate::thread_times::of_check));
@@ -67,6 +69,7 @@ pub fn readings(evidence: &Evidence) -> Readings {
 /// The numbers of the page's tables and pictures, in the order of the page.
 pub fn tables(evidence: &Evidence) -> Vec<check::Table> {
     [
+        service::tables,
         host::tables,
         cores::tables,
         losses::tables,
@@ -319,6 +322,7 @@ mod tests {
             tables: Vec::new(),
             readings: Readings::default(),
             jvm: None,
+            service: None,
             files: Vec::new(),
         };
         let verdict = verdict(&report, &Evidence::over(10.0), &[]);

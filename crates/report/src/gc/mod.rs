@@ -63,6 +63,7 @@ pub fn checked(report: &GcReport, target: &str) -> CheckReport {
         tables: Vec::new(),
         readings: Readings::default(),
         jvm: None,
+        service: None,
         files: Vec::new(),
     }
 }

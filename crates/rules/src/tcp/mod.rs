@@ -3,7 +3,9 @@
 pub(crate) mod connect_refused;
 mod connections;
 pub(crate) mod path_mtu_blackhole;
+pub(crate) mod rpc_provider_skew;
 pub(crate) mod rpc_single_conn;
+pub(crate) mod sides;
 pub(crate) mod tcp_idle_cwnd;
 pub(crate) mod tcp_memory;
 pub(crate) mod tcp_nagle_40ms;
@@ -17,3 +19,4 @@ pub(crate) mod tcp_sane_flags;
 pub(crate) mod tcp_sendq_pile;
 pub(crate) mod tcp_sndbuf_limited;
 pub(crate) mod tcp_stalled;
+pub(crate) mod write_queue_grows;

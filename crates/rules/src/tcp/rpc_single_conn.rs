@@ -25,7 +25,7 @@ const LIMITED: Threshold = Threshold {
     origin: "rules tcp-rwnd-limited and tcp-sndbuf-limited",
 };
 
-const THREAD: Threshold = Threshold {
+pub(super) const THREAD: Threshold = Threshold {
     name: "CPU of the busiest thread of its process",
     value: 0.80,
     origin: "own guess: the connection's I/O thread is full",

@@ -11,13 +11,13 @@ use super::connections::{self, CARRIES, QUEUE_AGE};
 use crate::cpu::group;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, process, say};
 
-const PILE: Threshold = Threshold {
+pub(super) const PILE: Threshold = Threshold {
     name: "bytes in the receive queue",
     value: 65_536.0,
     origin: "own guess; measured: 128,512 bytes at a peer that does not read",
 };
 
-const SHARE: Threshold = Threshold {
+pub(super) const SHARE: Threshold = Threshold {
     name: "its memory as a share of the receive buffer",
     value: 0.50,
     origin: "own guess; measured on loopback at a reader of 4 KiB every 5 ms: 72 to 99 % of 128 KiB, with messages of 100 \

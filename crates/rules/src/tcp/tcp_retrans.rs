@@ -14,7 +14,7 @@ use rungwise_stats::interval::median;
 
 use crate::{Doc, Judgement, Measure, Rule, Threshold, pick, say};
 
-const AGAIN: Threshold = Threshold {
+pub(super) const AGAIN: Threshold = Threshold {
     name: "segments sent again as a share of all",
     value: 0.005,
     origin: "own guess, for a local network, where nothing should be lost",
@@ -27,7 +27,7 @@ const MUCH: Threshold = Threshold {
         requests",
 };
 
-const SEGMENTS: Threshold = Threshold {
+pub(super) const SEGMENTS: Threshold = Threshold {
     name: "segments sent again in the window",
     value: 10.0,
     origin: "own guess: fewer may be one accident",

@@ -10,10 +10,10 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
-use super::connections::{self, CARRIES};
+use super::connections::{self, CARRIES, QUEUE_AGE};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
-const LIMITED: Threshold = Threshold {
+pub(super) const LIMITED: Threshold = Threshold {
     name: "share of its busy time in which a connection waited for its peer's window",
     value: 0.10,
     origin: "own guess; the reference RPC case had 29.9 %",
@@ -25,19 +25,19 @@ const HEAVY: Threshold = Threshold {
     origin: "own guess: it is stalled more often than not",
 };
 
-const UNREAD: Threshold = Threshold {
+pub(super) const UNREAD: Threshold = Threshold {
     name: "share of the peer's receive buffer that lies unread from which on its application is slow",
     value: 0.50,
     origin: "own guess; measured with a peer that does not read: all of it",
 };
 
-const READ: Threshold = Threshold {
+pub(super) const READ: Threshold = Threshold {
     name: "the same, below which the peer reads without delay and its buffer is too small",
     value: 0.10,
     origin: "own guess: next to nothing",
 };
 
-const WAITED: Threshold = Threshold {
+pub(super) const WAITED: Threshold = Threshold {
     name: "share of the window that it waited so, below which it is only watched",
     value: 0.01,
     origin: "measured by `cargo xtask faults`: 0.4 % of the window, all of its busy time, left p99 where it was (--random 34 --seed 606); 2 to 3 % took \
@@ -50,14 +50,16 @@ pub(crate) static RULE: Rule = Rule {
     summary: "a connection waits for its peer's window",
     needs: &[
         &keys::TCP_BUSY,
+        &keys::TCP_BYTES_RECEIVED,
         &keys::TCP_BYTES_SENT,
         &keys::TCP_ESTABLISHED,
+        &keys::TCP_RECVQ,
         &keys::TCP_RECVQ_SHARE,
         &keys::TCP_RWND_LIMITED,
         &keys::TCP_SENDQ,
         &keys::TCP_SND_WND,
     ],
-    thresholds: &[LIMITED, HEAVY, UNREAD, READ, CARRIES, WAITED],
+    thresholds: &[LIMITED, HEAVY, UNREAD, READ, QUEUE_AGE, CARRIES, WAITED],
     knobs: &["rpc.connections", "rpc.iothreads", "tcp.rmem"],
     measure: Some(Measure::more(&keys::TCP_RWND_LIMITED)),
     doc: Doc {
@@ -195,8 +197,8 @@ fn closed(evidence: &Evidence, connection: &Subject) -> Closed {
             .map(|share| share.value)
     });
     match unread {
+        Some(share) if share < READ.value || reads_at_once(evidence, connection) => Closed::Small,
         Some(share) if share > UNREAD.value => Closed::Unread(Some(share)),
-        Some(share) if share < READ.value => Closed::Small,
         Some(_) => Closed::Unknown,
         // A window of nothing at the moment of the sample is a full buffer; -1 is a kernel that does not say.
         None => match evidence.quantity(&keys::TCP_SND_WND, connection) {
@@ -204,4 +206,17 @@ fn closed(evidence: &Evidence, connection: &Subject) -> Closed {
             _ => Closed::Unknown,
         },
     }
+}
+
+/// What lies in the queue of the peer is read in a moment, however much of a small buffer it takes.
+fn reads_at_once(evidence: &Evidence, connection: &Subject) -> bool {
+    let Some(peer) = connections::other_end(connection) else {
+        return false;
+    };
+    let of = |key| Some(evidence.quantity(key, &peer).ok()?.value);
+    let age = || {
+        let queue = of(&keys::TCP_RECVQ)?;
+        Some(connections::age(queue, of(&keys::TCP_BYTES_RECEIVED)?))
+    };
+    age().is_some_and(|age| age <= QUEUE_AGE.value)
 }

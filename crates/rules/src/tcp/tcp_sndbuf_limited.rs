@@ -11,7 +11,7 @@ use rungwise_model::keys;
 use super::connections::{self, CARRIES, FULL};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
-const LIMITED: Threshold = Threshold {
+pub(super) const LIMITED: Threshold = Threshold {
     name: "share of its busy time in which the send buffer was the limit",
     value: 0.10,
     origin: "own guess; the reference RPC case had 32.4 %",

@@ -42,6 +42,7 @@ mod resume;
 mod run;
 mod runs;
 mod served;
+mod service;
 mod streams;
 mod threads;
 mod tls;

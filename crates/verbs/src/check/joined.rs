@@ -120,6 +120,7 @@ impl Files {
             tables: Vec::new(),
             readings: rungwise_report::check::readings(&evidence),
             jvm: Some(joined.jvm),
+            service: None,
             files: joined.files,
         })
     }

@@ -207,6 +207,7 @@ pub(crate) fn blocks(report: &JvmFlagsReport) -> Vec<Block> {
         tables: Vec::new(),
         readings: Readings::default(),
         jvm: None,
+        service: None,
         files: Vec::new(),
     };
     let mut ours = false;

@@ -7,6 +7,7 @@ use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 use rungwise_model::kernel::{Answer, Endpoint, TcpInfo, TcpSocket};
 use rungwise_model::keys;
 
+use super::service::{Named, Reported};
 use super::{CONGESTION, SOURCE, Sample, state};
 use crate::net::port::{self, MOST};
 use crate::net::rates;
@@ -26,16 +27,18 @@ fn place(socket: &TcpSocket) -> Place {
     (socket.inode, socket.local.port, socket.remote.port)
 }
 
-fn is_connection(socket: &TcpSocket) -> bool {
+pub(super) fn is_connection(socket: &TcpSocket) -> bool {
     let open = [state::ESTABLISHED, state::FIN_WAIT1, state::CLOSE_WAIT];
     open.contains(&socket.state)
 }
 
 /// A connection that is open in the last full sample, with its activity since the first.
-struct Connection<'a> {
-    last: &'a TcpSocket,
-    /// Bytes acknowledged and received.
-    moved: u64,
+pub(super) struct Connection<'a> {
+    pub(super) last: &'a TcpSocket,
+    /// Bytes acknowledged.
+    pub(super) sent: u64,
+    /// Bytes received.
+    pub(super) received: u64,
     /// Microseconds in which it was limited.
     limited: u64,
     /// Bytes in its queues.
@@ -52,16 +55,22 @@ impl<'a> Connection<'a> {
         };
         Self {
             last,
-            moved: grown(|info| info.bytes_acked) + grown(|info| info.bytes_received),
+            sent: grown(|info| info.bytes_acked),
+            received: grown(|info| info.bytes_received),
             limited: grown(|info| info.rwnd_limited) + grown(|info| info.sndbuf_limited),
             queued: u64::from(last.rqueue) + u64::from(last.wqueue),
         }
     }
 
+    /// Bytes acknowledged and received.
+    fn moved(&self) -> u64 {
+        self.sent + self.received
+    }
+
     /// It moved data, was limited or has data in a queue. With a single sample only queued data is known. Otherwise its
     /// process is not needed, and the lookup is expensive.
     fn carries(&self) -> bool {
-        self.moved > 0 || self.limited > 0 || self.queued > 0
+        self.moved() > 0 || self.limited > 0 || self.queued > 0
     }
 }
 
@@ -128,7 +137,8 @@ impl<'a> Before<'a> {
 pub(super) fn queued(first: &[TcpSocket]) -> Vec<TcpSocket> {
     let open = first.iter().filter(|socket| is_connection(socket));
     let open: Vec<_> = open.map(|socket| Connection::of(None, socket)).collect();
-    let largest = top(&open, |connection| connection.queued, 1);
+    let all: Vec<usize> = (0..open.len()).collect();
+    let largest = top(&open, &all, |connection| connection.queued, 1);
     largest
         .into_iter()
         .map(|index| open[index].last.clone())
@@ -136,12 +146,20 @@ pub(super) fn queued(first: &[TcpSocket]) -> Vec<TcpSocket> {
 }
 
 /// Inodes of the reported connections whose process is looked up.
-pub(super) fn sought(samples: &[Sample<'_>]) -> Vec<u64> {
+pub(super) fn sought(window: &Window<'_>, samples: &[Sample<'_>]) -> Vec<u64> {
     let connections = connections(samples);
+    let named = samples
+        .last()
+        .and_then(|(_, last)| Named::among(window, last));
+    let reported = named.map(|named| Reported::of(&named, &connections));
+    let elsewhere = reported.iter().flat_map(Reported::inodes_elsewhere);
+    let of_service = reported.iter().flat_map(Reported::here);
     choose(&connections)
         .into_iter()
         .filter(|index| connections[*index].carries())
+        .chain(of_service)
         .map(|index| connections[index].last.inode)
+        .chain(elsewhere)
         .filter(|inode| *inode != 0)
         .collect()
 }
@@ -159,8 +177,23 @@ pub(super) fn add(window: &Window<'_>, samples: &[Sample<'_>], evidence: &mut Ev
         Origin::new(SOURCE, format!("{carrying} of {}", connections.len())),
     );
     flows(window, &connections, evidence);
-    let chosen = choose(&connections);
-    let courses = courses(samples, &connections, &chosen);
+    let named = Named::among(window, last);
+    let reported = named
+        .as_ref()
+        .map(|named| Reported::of(named, &connections));
+    let of_service: HashSet<usize> = reported.iter().flat_map(Reported::here).collect();
+    let mut seen = HashSet::new();
+    let chosen: Vec<usize> = reported
+        .iter()
+        .flat_map(Reported::here)
+        .chain(choose(&connections))
+        .filter(|index| seen.insert(*index))
+        .collect();
+    let sockets: Vec<&TcpSocket> = chosen
+        .iter()
+        .map(|index| connections[*index].last)
+        .collect();
+    let courses = courses(samples, &sockets);
     let parallel = Parallel::among(last);
     let owners = port::owners(window);
     let bbr = window
@@ -169,15 +202,10 @@ pub(super) fn add(window: &Window<'_>, samples: &[Sample<'_>], evidence: &mut Ev
     for (at, course) in chosen.into_iter().zip(courses) {
         let socket = connections[at].last;
         let subject = port::connection(socket.local, socket.remote);
-        let mut readings = ConnectionReadings {
-            evidence: &mut *evidence,
-            subject: &subject,
-            course: &course,
+        let Some(mut readings) = ConnectionReadings::new(evidence, &subject, &course) else {
+            continue;
         };
-        readings.queues();
-        readings.counters();
-        readings.limits();
-        readings.window(bbr);
+        readings.all(bbr);
         let (count, server) = parallel.of(socket);
         readings.number(
             &keys::TCP_PARALLEL,
@@ -190,6 +218,7 @@ pub(super) fn add(window: &Window<'_>, samples: &[Sample<'_>], evidence: &mut Ev
         if let Ok(known) = &owners
             && !known.contains_key(&socket.inode)
             && !connections[at].carries()
+            && !of_service.contains(&at)
         {
             let nothing = if samples.len() < 2 {
                 "its queues were empty"
@@ -208,16 +237,25 @@ pub(super) fn add(window: &Window<'_>, samples: &[Sample<'_>], evidence: &mut Ev
             socket.inode,
         );
     }
+    if let (Some(named), Some(reported)) = (&named, &reported) {
+        reported.add(window, named, (samples, &connections), evidence);
+    }
 }
 
 /// Indexes of the reported connections, at most [`MOST`]: the largest by each measure in turn, then others.
 fn choose(connections: &[Connection<'_>]) -> Vec<usize> {
+    let all: Vec<usize> = (0..connections.len()).collect();
+    choose_among(connections, &all)
+}
+
+/// The same of some of them.
+pub(super) fn choose_among(connections: &[Connection<'_>], some: &[usize]) -> Vec<usize> {
     let measures: [fn(&Connection<'_>) -> u64; 3] = [
-        |connection| connection.moved,
+        |connection| connection.moved(),
         |connection| connection.limited,
         |connection| connection.queued,
     ];
-    let largest = measures.map(|measure| top(connections, measure, 1));
+    let largest = measures.map(|measure| top(connections, some, measure, 1));
     let by_turns = (0..MOST).flat_map(|rank| largest.iter().filter_map(move |list| list.get(rank)));
     let mut seen = HashSet::new();
     let mut chosen: Vec<usize> = by_turns
@@ -227,22 +265,22 @@ fn choose(connections: &[Connection<'_>]) -> Vec<usize> {
         .collect();
     if chosen.len() < MOST {
         // All have this measure, so it fills up by address.
-        let rest = top(connections, |_| 1, 0).into_iter();
+        let rest = top(connections, some, |_| 1, 0).into_iter();
         let others = rest.filter(|index| seen.insert(*index));
         chosen.extend(others.take(MOST - chosen.len()));
     }
     chosen
 }
 
-/// Indexes of the [`MOST`] connections with the largest measure of at least `least`, largest first.
+/// Indexes of the [`MOST`] of these connections with the largest measure of at least `least`, largest first.
 fn top(
     connections: &[Connection<'_>],
+    some: &[usize],
     measure: impl Fn(&Connection<'_>) -> u64,
     least: u64,
 ) -> Vec<usize> {
-    let mut indexes: Vec<usize> = (0..connections.len())
-        .filter(|index| measure(&connections[*index]) >= least)
-        .collect();
+    let mut indexes = some.to_vec();
+    indexes.retain(|index| measure(&connections[*index]) >= least);
     let order = |a: &usize, b: &usize| {
         let (a, b) = (&connections[*a], &connections[*b]);
         let by_measure = measure(b).cmp(&measure(a));
@@ -258,25 +296,20 @@ fn top(
 }
 
 /// The course of a connection over the full samples that contain it.
-type Course<'a> = Vec<(f64, &'a TcpSocket)>;
+pub(super) type Course<'a> = Vec<(f64, &'a TcpSocket)>;
 
-/// The courses of the chosen connections, in their order.
-fn courses<'a>(
-    samples: &[Sample<'a>],
-    connections: &[Connection<'_>],
-    chosen: &[usize],
-) -> Vec<Course<'a>> {
-    let last = |index: &usize| connections[*index].last;
+/// The courses of these connections, in their order.
+pub(super) fn courses<'a>(samples: &[Sample<'a>], of: &[&TcpSocket]) -> Vec<Course<'a>> {
     let mut wanted: HashMap<Place, Vec<usize>> = HashMap::new();
-    for (course, index) in chosen.iter().enumerate() {
-        let places = wanted.entry(place(last(index)));
+    for (course, socket) in of.iter().enumerate() {
+        let places = wanted.entry(place(socket));
         places.or_default().push(course);
     }
-    let mut courses = vec![Course::new(); chosen.len()];
+    let mut courses = vec![Course::new(); of.len()];
     for (at, sockets) in samples {
         for socket in sockets.iter().filter(|socket| is_connection(socket)) {
             for course in wanted.get(&place(socket)).into_iter().flatten() {
-                if last(&chosen[*course]).is_same(socket) {
+                if of[*course].is_same(socket) {
                     courses[*course].push((*at, socket));
                 }
             }
@@ -352,19 +385,21 @@ fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evi
         (tcp.len() + udp.len()) as f64,
         Origin::new(SOURCE, line),
     );
-    let moved: u64 = open.clone().map(|connection| connection.moved).sum();
-    let largest = open.max_by_key(|connection| connection.moved);
+    let moved: u64 = open.clone().map(|connection| connection.moved()).sum();
+    let largest = open.max_by_key(|connection| connection.moved());
     match largest {
         Some(largest) if moved > 0 => {
             let socket = largest.last;
             let line = format!(
                 "{} of {moved} bytes on {} {}",
-                largest.moved, socket.local, socket.remote
+                largest.moved(),
+                socket.local,
+                socket.remote
             );
             evidence.number(
                 &keys::FLOWS_LARGEST_SHARE,
                 Subject::host(),
-                largest.moved as f64 / moved as f64,
+                largest.moved() as f64 / moved as f64,
                 Origin::new(SOURCE, line),
             );
         }
@@ -376,13 +411,34 @@ fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evi
 }
 
 /// One connection while its keys are added.
-struct ConnectionReadings<'t, 'a> {
+pub(super) struct ConnectionReadings<'t, 'a> {
     evidence: &'t mut Evidence,
     subject: &'t Subject,
     course: &'t Course<'a>,
 }
 
-impl ConnectionReadings<'_, '_> {
+impl<'t, 'a> ConnectionReadings<'t, 'a> {
+    /// None if no sample contains it.
+    pub(super) fn new(
+        evidence: &'t mut Evidence,
+        subject: &'t Subject,
+        course: &'t Course<'a>,
+    ) -> Option<Self> {
+        (!course.is_empty()).then_some(Self {
+            evidence,
+            subject,
+            course,
+        })
+    }
+
+    /// Everything but its process and the number of others like it.
+    pub(super) fn all(&mut self, bbr: bool) {
+        self.queues();
+        self.counters();
+        self.limits();
+        self.window(bbr);
+    }
+
     fn number(&mut self, key: &'static Key, value: f64, line: String) {
         self.series(key, value, Vec::new(), line);
     }
@@ -403,7 +459,7 @@ impl ConnectionReadings<'_, '_> {
         let (_, socket) = self
             .course
             .last()
-            .expect("a chosen connection is in the last full sample");
+            .expect("a connection that no sample contains is not reported");
         socket
     }
 

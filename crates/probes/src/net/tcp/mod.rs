@@ -8,6 +8,7 @@ mod connections;
 mod held;
 mod listeners;
 mod overdue;
+mod service;
 mod stalled;
 mod totals;
 
@@ -55,6 +56,21 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[
         &keys::FLOWS_COUNT,
         &keys::FLOWS_LARGEST_SHARE,
+        &keys::SERVICE_BUFFER_FULL,
+        &keys::SERVICE_CONNECTIONS,
+        &keys::SERVICE_CWND_FULL,
+        &keys::SERVICE_DELIVERY,
+        &keys::SERVICE_PORTS,
+        &keys::SERVICE_RECVQ,
+        &keys::SERVICE_RECVQ_MOST,
+        &keys::SERVICE_RECVQ_SHARE,
+        &keys::SERVICE_RETRANSMITTED,
+        &keys::SERVICE_ROLE,
+        &keys::SERVICE_SAMPLES,
+        &keys::SERVICE_SENDQ,
+        &keys::SERVICE_SENDQ_MOST,
+        &keys::SERVICE_TO_CLIENTS,
+        &keys::SERVICE_TO_SERVER,
         &keys::TCP_ACCEPT_BACKLOG,
         &keys::TCP_ACCEPT_QUEUE,
         &keys::TCP_ACCEPT_USED,
@@ -109,6 +125,12 @@ Flows are remote ends of connections and of connected UDP sockets, excluding loo
 socket cannot be counted. Ports in use include TIME_WAIT and count one local address towards one remote address and \
 port. The process is looked up only for connections that moved bytes, were limited or have data in a queue: reading \
 all descriptors of all processes costs more than everything else. Processes of other users are visible to root only. \
+\n\n\
+The service of --socket has its connections reported first, at most 50, and sampled ten times a second besides: the kernel \
+lists only sockets with its port. With more than 200 of them the samples are fewer, and with very many only the connections \
+with data in a queue, or most bytes so far, are sampled between the ends of the window. Connections that closed before the \
+end are not reported. The far end of a connection is found if it is on this machine, also in another network namespace, \
+unless addresses are translated between the two. \n\n\
 Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8).",
 };
 
@@ -131,6 +153,10 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     held::add(&samples, evidence);
     overdue::add(window, evidence);
     connections::add(window, &samples, evidence);
+    let none = Absence::none("no service was named").remedy("name one: --socket :PORT");
+    if window.capture().service.is_none() {
+        evidence.absent(service::KEYS, &none, SOURCE);
+    }
     let none = Absence::none("there is no TCP connection");
     enter::absent_if_unset(evidence, PROBE.yields, &none, SOURCE);
 }
@@ -147,7 +173,10 @@ fn samples<'a>(window: &Window<'a>) -> Result<Vec<Sample<'a>>, Absence> {
 
 /// Inodes of the sockets whose process is looked up.
 pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
-    samples(window).map_or_else(|_| Vec::new(), |samples| connections::sought(&samples))
+    samples(window).map_or_else(
+        |_| Vec::new(),
+        |samples| connections::sought(window, &samples),
+    )
 }
 
 /// The connections to list between the two ends of a window that began with these sockets; none if they are few enough to list all.
