@@ -62,7 +62,7 @@ fn established(address: &str) -> usize {
 
 #[track_caller]
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !holds() {
         assert!(Instant::now() < deadline, "waited a minute for {what}");
         std::thread::sleep(Duration::from_millis(5));

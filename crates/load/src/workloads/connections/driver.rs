@@ -330,10 +330,7 @@ impl<'a> Driver<'a> {
 
     fn read(&mut self, at: usize, to_the_end: bool) {
         let mut room = std::mem::take(&mut self.room);
-        loop {
-            let Some(mut socket) = self.connections[at].socket.as_ref() else {
-                break;
-            };
+        while let Some(mut socket) = self.connections[at].socket.as_ref() {
             match socket.read(&mut room) {
                 Ok(0) => {
                     self.ended(at, Kind::Closed);

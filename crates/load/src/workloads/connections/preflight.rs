@@ -241,6 +241,8 @@ pub(super) fn tightest(limits: &[HostLimit]) -> Option<(&HostLimit, u64)> {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut Host, &mut Demand);
+
     /// The machine on which the figures were measured.
     fn host() -> Host {
         Host {
@@ -291,7 +293,6 @@ mod tests {
             local: false,
             ..HALF_A_MILLION
         };
-        type Change = fn(&mut Host, &mut Demand);
         let cases: [(Change, &str, u64, &str); 8] = [
             (|_, _| {}, "ports", 28_232, "--source"),
             (

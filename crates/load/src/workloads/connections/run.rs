@@ -87,7 +87,7 @@ pub(super) fn run(
             let (notes, shared) = (notes.clone(), &shared);
             let spawned = thread::Builder::new()
                 .name(format!("load-{number}"))
-                .spawn_scoped(scope, move || drive(plan, shared, hooks, number, notes));
+                .spawn_scoped(scope, move || drive(plan, shared, hooks, number, &notes));
             handles.push(spawned.map_err(|error| Error::Thread {
                 thread: number,
                 step: "start",
@@ -138,7 +138,7 @@ fn drive(
     shared: &Shared,
     hooks: &Hooks<'_>,
     thread: usize,
-    notes: Sender<Note>,
+    notes: &Sender<Note>,
 ) -> Option<Counts> {
     let prepare = || {
         let refuse = |step, remedy| {
@@ -335,7 +335,6 @@ impl Watch<'_> {
             match self.inbox.recv_timeout(Duration::from_nanos(LOOK_NS)) {
                 Ok(Note::Ready(clock, tid)) => self.clocks.push((clock, tid)),
                 Ok(Note::Failed(error)) => return Err(error),
-                Ok(Note::Second(_)) => {}
                 // A thread that panicked shows when it is joined.
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 Err(mpsc::RecvTimeoutError::Timeout) if self.interrupted() => {
@@ -343,7 +342,7 @@ impl Watch<'_> {
                         after_s: now_ns().saturating_sub(began) as f64 / SECOND as f64,
                     });
                 }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(Note::Second(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
         }
         Ok(())
