@@ -417,7 +417,7 @@ fn a_unix_socket_shows_what_waits_to_be_accepted() {
         UnixStream::connect(&path).unwrap(),
         UnixStream::connect(&path).unwrap(),
     ];
-    let Answer::Unix(found) = rungwise_host::live::Live.ask(Question::Unix).unwrap() else {
+    let Answer::Unix(found) = Live.ask(Question::Unix).unwrap() else {
         panic!("another answer");
     };
     let name = path.display().to_string();
