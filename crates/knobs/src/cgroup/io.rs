@@ -49,14 +49,12 @@ impl Limits {
     where
         'static: 'a,
     {
-        match self.kind {
-            Some(kind) => vec![(kind, limits.trim())],
-            None => {
-                let words = limits.split_whitespace();
-                let pairs = words.filter_map(|word| word.split_once('='));
-                pairs.filter(|(_, limit)| *limit != "max").collect()
-            }
+        if let Some(kind) = self.kind {
+            return vec![(kind, limits.trim())];
         }
+        let words = limits.split_whitespace();
+        let pairs = words.filter_map(|word| word.split_once('='));
+        pairs.filter(|(_, limit)| *limit != "max").collect()
     }
 }
 
@@ -166,26 +164,23 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         wanted.push(parsed.ok_or_else(|| KNOB.bad_wish(wish, why()))?);
     }
     for limits in &found {
-        match limits.kind {
-            Some(own) => {
-                for (_, number) in wanted.iter().filter(|(kind, _)| *kind == own) {
-                    turn(limits, &disk, number.to_string());
+        if let Some(own) = limits.kind {
+            for (_, number) in wanted.iter().filter(|(kind, _)| *kind == own) {
+                turn(limits, &disk, number.to_string());
+            }
+        } else {
+            let row = rows(&limits.text).find(|(known, _)| *known == disk);
+            let row = row.map_or_else(Vec::new, |(_, row)| limits.of(row));
+            let each = KINDS.map(|(kind, _)| {
+                let wish = wanted.iter().rfind(|(known, _)| *known == kind);
+                let before = row.iter().find(|(known, _)| *known == kind);
+                match (wish, before) {
+                    (Some((_, 0)), _) | (None, None) => format!("{kind}=max"),
+                    (Some((_, number)), _) => format!("{kind}={number}"),
+                    (None, Some((_, number))) => format!("{kind}={number}"),
                 }
-            }
-            None => {
-                let row = rows(&limits.text).find(|(known, _)| *known == disk);
-                let row = row.map_or_else(Vec::new, |(_, row)| limits.of(row));
-                let each = KINDS.map(|(kind, _)| {
-                    let wish = wanted.iter().rfind(|(known, _)| *known == kind);
-                    let before = row.iter().find(|(known, _)| *known == kind);
-                    match (wish, before) {
-                        (Some((_, 0)), _) | (None, None) => format!("{kind}=max"),
-                        (Some((_, number)), _) => format!("{kind}={number}"),
-                        (None, Some((_, number))) => format!("{kind}={number}"),
-                    }
-                });
-                turn(limits, &disk, each.join(" "));
-            }
+            });
+            turn(limits, &disk, each.join(" "));
         }
     }
     Ok(draft)

@@ -94,7 +94,7 @@ fn format_of_drops() -> Option<String> {
     output
         .status
         .success()
-        .then(|| String::from_utf8(output.stdout).unwrap())
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 /// The events files below a folder of control groups, each with its text.
 fn events_below(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name().into_string().unwrap();
+        let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             events_below(&entry.path(), found);
         } else if name.ends_with(".events") || name.ends_with(".events.local") {

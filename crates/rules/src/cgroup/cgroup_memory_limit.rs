@@ -3,7 +3,7 @@
 //! At its limit a group reclaims its own pages. That alone is normal: page cache grows up to any limit. It hurts when reclaimed
 //! pages are needed again: pages read a second time (`workingset_refault_*`), faults that read from swap or files (`pgmajfault`),
 //! tasks that wait (`memory.pressure`), or a process that is killed. A kill that no limited group counts is one of the machine
-//! (`oom_kill` of /proc/vmstat counts both). Source: mm/memcontrol.c, mm/oom_kill.c, mm/workingset.c.
+//! (`oom_kill` of /proc/vmstat counts both). Source: mm/memcontrol.c, `mm/oom_kill.c`, mm/workingset.c.
 
 use std::fmt::Write as _;
 

@@ -331,7 +331,8 @@ fn refused(
         for group in groups(window, trees, true, controller, file) {
             let of_limits = |text| {
                 let events = flat::parse(text).into_iter();
-                let refusals = events.filter(|(name, _)| *name == "max" || name.ends_with(".max"));
+                // `max` of hugetlb, `sev.max` of misc.
+                let refusals = events.filter(|(name, _)| name.rsplit('.').next() == Some("max"));
                 refusals.map(|(name, n)| (name, n as f64)).collect()
             };
             let rates = window.rates(&group.file(file), of_limits);
