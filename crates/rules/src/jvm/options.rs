@@ -50,8 +50,6 @@ pub(super) enum Goal {
     MetaspaceMib(u64),
     /// A log with the sizes of humongous objects.
     HumongousLog,
-    /// Regions of this size in MiB.
-    RegionMib(u64),
     /// A log with the data that the rules need.
     RichLog,
     /// A young generation whose survivor spaces hold all survivors, in a heap whose old generation keeps its size.
@@ -150,7 +148,6 @@ pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String>
         (Goal::YoungMib(mib), Collector::Serial | Collector::Parallel | Collector::Cms) => {
             vec![format!("-Xmn{mib}m")]
         }
-        (Goal::RegionMib(mib), Collector::G1) => vec![format!("-XX:G1HeapRegionSize={mib}m")],
         (Goal::HumongousLog, Collector::G1) if from(9) => one(
             "-Xlog:gc*,gc+humongous=debug,gc+ergo+ihop=debug,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m",
         ),
@@ -281,7 +278,6 @@ mod tests {
                 Goal::Reserve(20),
                 Goal::ExplicitConcurrent,
                 Goal::MetaspaceMib(256),
-                Goal::RegionMib(4),
                 Goal::RichLog,
                 Goal::Survivors {
                     heap: 1024,

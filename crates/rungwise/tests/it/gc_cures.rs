@@ -1,8 +1,8 @@
 //! Advice of the GC rules, tested by doing: a real JVM has a planted problem, the rule names it and asks for options, a second JVM
 //! gets them, and the harm is measured again.
 //!
-//! The planted service is `testkit/java/GcPlant.java`; its last line holds what the JVM's own beans counted. Each run is of some
-//! seconds, so findings are watches only; the options are the same.
+//! The planted service is `testkit/java/GcPlant.java`; its last line holds what it counted itself: latency from the intended start of each
+//! request, and collections by the JVM's own beans. Each run is of some seconds, so findings are watches only; the options are the same.
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
@@ -18,54 +18,76 @@ struct Cure {
     release: u32,
     /// Options beside those of the plant.
     options: &'static [&'static str],
+    /// Parameters of the plant.
+    params: &'static [&'static str],
     /// The rule that asks for options.
     rule: &'static str,
     /// What hurts, in the summary of the log.
     harm: fn(&Value) -> f64,
 }
 
-const CURES: [Cure; 6] = [
+/// Long enough for several old collections of each plant.
+const LONG: Cure = Cure {
+    plant: "",
+    release: 17,
+    options: &[],
+    params: &["seconds=16"],
+    rule: "",
+    harm: fulls,
+};
+
+const CURES: [Cure; 8] = [
     Cure {
         plant: "jvm-survivor-overflow",
-        release: 17,
         options: &["-XX:+UseSerialGC"],
         rule: "gc-survivors-small",
-        harm: fulls,
+        ..LONG
     },
     Cure {
         plant: "jvm-evac-failure",
-        release: 17,
-        options: &[],
         rule: "gc-evacuation-failed",
         harm: |run| trouble(run, "evacuation_failed"),
+        ..LONG
     },
     Cure {
         plant: "jvm-cms-late",
         release: 8,
-        options: &[],
         rule: "gc-cmf",
         harm: |run| trouble(run, "concurrent_mode_failure") + trouble(run, "promotion_failed"),
+        ..LONG
     },
     Cure {
         plant: "jvm-zgc-stall",
-        release: 17,
-        options: &[],
         rule: "gc-stall",
         harm: |run| run["stalls"]["time"]["count"].as_f64().unwrap_or(0.0),
+        ..LONG
     },
     Cure {
         plant: "jvm-heap-small",
-        release: 17,
         options: &["-XX:+UseG1GC"],
         rule: "gc-live-growth",
-        harm: fulls,
+        ..LONG
     },
     Cure {
         plant: "jvm-system-gc",
-        release: 17,
         options: &["-XX:+UseG1GC"],
         rule: "gc-explicit",
-        harm: fulls,
+        ..LONG
+    },
+    // A larger heap, also where regions twice the size of the arrays exist: those make more work.
+    Cure {
+        plant: "jvm-humongous",
+        params: &["size=1.3", "severity=3", "seconds=10"],
+        rule: "gc-humongous",
+        harm: pauses,
+        ..LONG
+    },
+    Cure {
+        plant: "jvm-humongous",
+        params: &["size=20", "seconds=10"],
+        rule: "gc-humongous",
+        harm: pauses,
+        ..LONG
     },
 ];
 
@@ -75,12 +97,13 @@ const ENOUGH: f64 = 4.0;
 /// So often a problem is planted before it counts as not to be had here, or as not cured.
 const TRIES: usize = 3;
 
-/// Long enough for several old collections of each plant.
-const SECONDS: &str = "seconds=16";
-
 fn fulls(run: &Value) -> f64 {
     let full = &run["pauses"]["by_kind"]["full"]["count"];
     full.as_f64().unwrap_or(0.0)
+}
+
+fn pauses(run: &Value) -> f64 {
+    run["pauses"]["all"]["count"].as_f64().unwrap_or(0.0)
 }
 
 fn trouble(run: &Value, name: &str) -> f64 {
@@ -146,7 +169,13 @@ impl Cure {
             let after = self.run(java, folder, &options);
             had += harm(&before);
             has += harm(&after);
-            eprintln!("{}: with {asked} {has} instead of {had}", self.plant);
+            let p99 = |report: &Value| report["runs"][0]["plant"]["p99_ms"].clone();
+            eprintln!(
+                "{}: with {asked} {has} instead of {had}; p99 {} instead of {} ms",
+                self.plant,
+                p99(&after),
+                p99(&before)
+            );
             if has <= had / 2.0 {
                 return Ok(());
             }
@@ -161,14 +190,15 @@ impl Cure {
         Ok(())
     }
 
-    /// The report of a run with these options added.
+    /// The report of a run with these options added; what the service counted is in it as `plant`.
     fn run(&self, java: &Path, folder: &Path, added: &[&str]) -> Value {
         let log = folder.join("gc.log");
         let _ = std::fs::remove_file(&log);
         let asked = Command::new(java)
             .arg("-cp")
             .arg(folder)
-            .args(["GcPlant", "flags", self.plant, SECONDS])
+            .args(["GcPlant", "flags", self.plant])
+            .args(self.params)
             .output()
             .expect("java runs");
         let flags = String::from_utf8(asked.stdout).unwrap();
@@ -181,7 +211,7 @@ impl Cure {
             ]
         } else {
             vec![format!(
-                "-Xlog:gc*:file={written}:time,uptime,level,tags:filecount=0"
+                "-Xlog:gc*,gc+humongous=debug,gc+ergo+ihop=debug:file={written}:time,uptime,level,tags:filecount=0"
             )]
         };
         let ended = Command::new(java)
@@ -191,7 +221,8 @@ impl Cure {
             .args(logging)
             .arg("-cp")
             .arg(folder)
-            .args(["GcPlant", self.plant, SECONDS])
+            .args(["GcPlant", self.plant])
+            .args(self.params)
             .output()
             .expect("java runs");
         assert!(ended.status.success(), "{}: {ended:?}", self.plant);
@@ -200,7 +231,11 @@ impl Cure {
             .arg(&log)
             .output()
             .expect("rungwise runs");
-        serde_json::from_slice(&judged.stdout).expect("a report")
+        let mut report: Value = serde_json::from_slice(&judged.stdout).expect("a report");
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        let counted = printed.lines().last().unwrap_or_default();
+        report["runs"][0]["plant"] = serde_json::from_str(counted).expect("the service reports");
+        report
     }
 }
 
