@@ -143,9 +143,8 @@ public final class GcPlant {
             case "jvm-safepoint-loop":
                 return sized + " -XX:-UseCountedLoopSafepoints";
             case "jvm-remark-long":
-                // No wait for a young collection before the remark, which a busy service does not get either.
-                return sized + " -Xmn700m -XX:+UseConcMarkSweepGC -XX:CMSInitiatingOccupancyFraction=10"
-                    + " -XX:+UseCMSInitiatingOccupancyOnly -XX:CMSMaxAbortablePrecleanTime=1";
+                // A cycle each second, and no wait for a young collection before its remark.
+                return sized + " -Xmn700m -XX:+UseConcMarkSweepGC -XX:CMSTriggerInterval=1000 -XX:CMSMaxAbortablePrecleanTime=1";
             default:
                 return sized;
         }
@@ -472,7 +471,7 @@ public final class GcPlant {
 
     /** So many MiB a second of objects of 24 bytes that refer to each other and die soon. */
     private Planter nodes(double perSecond) {
-        Planter live = steady(number("live", 0.1) * heapMib());
+        Planter live = steady(number("live", 0.05) * heapMib());
         double[] owed = {0};
         return (now, step) -> {
             live.turn(now, step);

@@ -258,7 +258,8 @@ fn releasing(
             // The queue was not full yet, so those that waited for an element may be its consumers.
             let is_open = kind == Kind::Room && then.is_none();
             let is_at_work = graph.doing[at] != Activity::Idle || is_open;
-            if !met && !(is_at_work && releases(graph, at)) {
+            let may_release = met || is_at_work && releases(graph, at);
+            if !may_release {
                 continue;
             }
             match now.get(&key(thread)) {

@@ -24,8 +24,6 @@ struct Cure {
     rule: &'static str,
     /// What hurts, in the summary of the log.
     harm: fn(&Value) -> f64,
-    /// Harm that is distinguished from chance when it is halved.
-    enough: f64,
 }
 
 /// Long enough for several old collections of each plant.
@@ -36,10 +34,9 @@ const LONG: Cure = Cure {
     params: &["seconds=16"],
     rule: "",
     harm: fulls,
-    enough: 4.0,
 };
 
-const CURES: [Cure; 9] = [
+const CURES: [Cure; 8] = [
     Cure {
         plant: "jvm-survivor-overflow",
         options: &["-XX:+UseSerialGC"],
@@ -92,19 +89,10 @@ const CURES: [Cure; 9] = [
         harm: pauses,
         ..LONG
     },
-    Cure {
-        plant: "jvm-remark-long",
-        release: 8,
-        params: &["live=0.05", "seconds=16"],
-        rule: "gc-remark-long",
-        harm: remark_ms,
-        enough: SLO_MS / 2.0,
-        ..LONG
-    },
 ];
 
-/// The longest pause that is allowed.
-const SLO_MS: f64 = 50.0;
+/// Harm that is distinguished from chance when it is halved.
+const ENOUGH: f64 = 4.0;
 
 /// So often a problem is planted before it counts as not to be had here, or as not cured.
 const TRIES: usize = 3;
@@ -116,13 +104,6 @@ fn fulls(run: &Value) -> f64 {
 
 fn pauses(run: &Value) -> f64 {
     run["pauses"]["all"]["count"].as_f64().unwrap_or(0.0)
-}
-
-/// Of a remark on average, with the young collection within it.
-fn remark_ms(run: &Value) -> f64 {
-    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
-    let count = number(&run["remark"]["time"]["count"]).max(1.0);
-    number(&run["pauses"]["by_cause"]["CMS Final Remark"]["total_ms"]) / count
 }
 
 fn trouble(run: &Value, name: &str) -> f64 {
@@ -169,7 +150,7 @@ impl Cure {
         for _ in 0..TRIES {
             let before = self.run(java, folder, &[]);
             seen.push(harm(&before));
-            if harm(&before) < self.enough {
+            if harm(&before) < ENOUGH {
                 continue;
             }
             let findings = before["findings"].as_array().unwrap();
@@ -246,8 +227,7 @@ impl Cure {
             .expect("java runs");
         assert!(ended.status.success(), "{}: {ended:?}", self.plant);
         let judged = Command::new(env!("CARGO_BIN_EXE_rungwise"))
-            .args(["jvm", "gc", "--format", "json", "--slo"])
-            .arg(format!("{SLO_MS}ms"))
+            .args(["jvm", "gc", "--format", "json"])
             .arg(&log)
             .output()
             .expect("rungwise runs");
