@@ -60,12 +60,11 @@ impl FromStr for ServicePort {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong =
             || format!("'{text}' is not a port; write :20880, 10.0.0.1:20880 or [::1]:20880");
-        let found = match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
-            Ok(port) => Self::new(None, port),
-            Err(_) => {
-                let end: Endpoint = text.parse().map_err(|_| wrong())?;
-                Self::new(Some(end.address), end.port)
-            }
+        let found = if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+            Self::new(None, port)
+        } else {
+            let end: Endpoint = text.parse().map_err(|_| wrong())?;
+            Self::new(Some(end.address), end.port)
         };
         if found.port == 0 {
             return Err(wrong());

@@ -361,14 +361,13 @@ fn busiest_thread(evidence: &Evidence, end: &Subject) -> Option<String> {
     let owner = evidence.words(&keys::TCP_PROCESS, end).ok()?;
     let pid = process::owner_pid(owner.value)?;
     let own = process::threads(evidence, pid).into_iter().next();
-    let (name, busy) = match own {
-        Some((thread, busy)) => (process::named(thread, evidence), busy.value),
-        None => {
-            let of = Subject::new(rungwise_model::evidence::Kind::Process, pid);
-            let busy = evidence.quantity(&keys::PROCESS_BUSIEST_THREAD, &of).ok()?;
-            let name = evidence.words(&keys::PROCESS_BUSIEST_NAME, &of).ok()?;
-            (name.value.to_owned(), busy.value)
-        }
+    let (name, busy) = if let Some((thread, busy)) = own {
+        (process::named(thread, evidence), busy.value)
+    } else {
+        let of = Subject::new(rungwise_model::evidence::Kind::Process, pid);
+        let busy = evidence.quantity(&keys::PROCESS_BUSIEST_THREAD, &of).ok()?;
+        let name = evidence.words(&keys::PROCESS_BUSIEST_NAME, &of).ok()?;
+        (name.value.to_owned(), busy.value)
     };
     (busy > THREAD.value).then(|| {
         format!(

@@ -385,7 +385,7 @@ fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evi
         (tcp.len() + udp.len()) as f64,
         Origin::new(SOURCE, line),
     );
-    let moved: u64 = open.clone().map(|connection| connection.moved()).sum();
+    let moved: u64 = open.clone().map(Connection::moved).sum();
     let largest = open.max_by_key(|connection| connection.moved());
     match largest {
         Some(largest) if moved > 0 => {
