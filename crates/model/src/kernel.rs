@@ -614,10 +614,15 @@ pub struct Events {
     pub long_runs: Option<Box<LongRuns>>,
     /// Calls of fsync by process; absent from captures that did not watch them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub syncs: Option<Vec<SyncTimes>>,
+    pub syncs: Option<Box<Syncs>>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
 }
+
+/// Calls of fsync by process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Syncs(pub Vec<SyncTimes>);
 
 /// How long the calls of fsync of one process took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

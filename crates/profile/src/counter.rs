@@ -19,7 +19,9 @@ use rungwise_formats::kallsyms::Names;
 use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
 use rungwise_host::live::Live;
-use rungwise_model::kernel::{Connects, Events, FailedConnects, LongRun, LongRuns, SyncTimes};
+use rungwise_model::kernel::{
+    Connects, Events, FailedConnects, LongRun, LongRuns, SyncTimes, Syncs,
+};
 
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -268,7 +270,7 @@ impl Ended {
             long_runs: counted.long_runs.map(Box::new),
             turned_away,
             connects,
-            syncs: (!refused.contains_key(SYNC)).then_some(counted.syncs),
+            syncs: (!refused.contains_key(SYNC)).then(|| Box::new(Syncs(counted.syncs))),
             refused,
         }
     }

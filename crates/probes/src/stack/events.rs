@@ -359,7 +359,7 @@ fn record_syncs(events: &Events, evidence: &mut Evidence) {
         let why = Absence::because("the capture contains no times of fsync");
         return evidence.absent(&keys, &why, SYNC);
     };
-    for times in syncs {
+    for times in &syncs.0 {
         if times.slow < FEWEST_SYNCS || times.watched <= 0.0 {
             continue;
         }
@@ -409,7 +409,7 @@ fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::{Connects, FailedConnects, LongRuns, SyncTimes};
+    use rungwise_model::kernel::{Connects, FailedConnects, LongRuns, SyncTimes, Syncs};
 
     use super::*;
     use crate::capture::{Capture, Moment, Raw, Reply};
@@ -497,7 +497,7 @@ mod tests {
                     })
                     .into(),
             })),
-            syncs: Some(vec![
+            syncs: Some(Box::new(Syncs(vec![
                 SyncTimes {
                     process: 51,
                     watched: 10.0,
@@ -514,7 +514,7 @@ mod tests {
                     median: 0.001,
                     longest: 0.04,
                 },
-            ]),
+            ]))),
             refused: BTreeMap::new(),
         }
     }

@@ -200,6 +200,7 @@ fn calls_of_fsync_are_timed_by_process() {
         return;
     };
     let own = syncs
+        .0
         .iter()
         .find(|times| times.process == std::process::id());
     let own = own.unwrap_or_else(|| panic!("{syncs:?}"));
