@@ -28,12 +28,9 @@ pub(crate) fn process(ports: &[ServicePort]) -> anyhow::Result<Option<u32>> {
     let networks = Live.other_networks().unwrap_or_default();
     let mut is_hidden = false;
     for (inode, link) in networks {
-        let sockets = match Live.tcp_in(&link, ports) {
-            Ok(sockets) => sockets,
-            Err(_) => {
-                is_hidden = true;
-                continue;
-            }
+        let Ok(sockets) = Live.tcp_in(&link, ports) else {
+            is_hidden = true;
+            continue;
         };
         if sockets.is_empty() {
             continue;

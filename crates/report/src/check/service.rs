@@ -1,6 +1,7 @@
 //! The connections of the service named with `--socket`: which side of each is slow, and the numbers of both ends.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use rungwise_model::evidence::{Evidence, Key, Kind, Subject, Unit};
 use rungwise_model::keys;
@@ -337,10 +338,10 @@ fn process(evidence: &Evidence, end: &Subject) -> Cell {
     let process = Subject::new(Kind::Process, pid);
     let mut text = owner.to_owned();
     if let Some(cpus) = number(evidence, &keys::SCHED_PROCESS_CPU, &process) {
-        text += &format!(", CPU {}", numbers::share(cpus));
+        let _ = write!(text, ", CPU {}", numbers::share(cpus));
     }
     if let Some(busy) = number(evidence, &keys::PROCESS_BUSIEST_THREAD, &process) {
-        text += &format!(", busiest thread {}", numbers::share(busy));
+        let _ = write!(text, ", busiest thread {}", numbers::share(busy));
     }
     Cell::text(text)
 }
