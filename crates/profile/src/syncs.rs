@@ -4,7 +4,7 @@
 //! disk is idle, and samples of the thread hardly find it there. ext4 and f2fs record when a sync begins and ends, whichever call asked for it;
 //! that costs nothing to others and goes on for the whole window. For other file systems the system calls are watched, for as long as they may
 //! be: it makes every system call of the machine a little slower.
-//! Sources: include/trace/events/{ext4,f2fs}.h, kernel/trace/trace_syscalls.c of Linux 6.18.
+//! Sources: include/trace/events/{ext4,f2fs}.h, `kernel/trace/trace_syscalls.c` of Linux 6.18.
 
 use std::collections::{BTreeMap, HashMap};
 

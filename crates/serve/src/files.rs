@@ -47,7 +47,7 @@ pub fn own_table() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::net::UdpSocket;
     use std::os::fd::AsRawFd as _;
     use std::thread;
 
@@ -66,8 +66,8 @@ mod tests {
     fn what_a_thread_opens_in_its_own_table_is_not_open_in_another() {
         let opened = thread::spawn(|| {
             own_table().unwrap();
-            let file = File::open("/dev/null").unwrap();
-            let number = file.as_raw_fd();
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let number = socket.as_raw_fd();
             let other = thread::spawn(move || {
                 // A thread is born into the table of the thread that starts it.
                 // SAFETY: takes numbers.
@@ -75,7 +75,7 @@ mod tests {
             });
             assert_eq!(other.join().unwrap(), libc::FD_CLOEXEC);
             own_table().unwrap();
-            drop(file);
+            drop(socket);
             number
         });
         opened.join().unwrap();

@@ -57,7 +57,7 @@ mod tests {
 
     /// As the kernel runs it.
     fn lists(program: &[u8], local: u16, remote: u16) -> bool {
-        let mut left = program.len() as isize;
+        let mut left = program.len().cast_signed();
         let mut at = 0;
         while left > 0 {
             let number = |at: usize| u16::from_ne_bytes([program[at], program[at + 1]]);
@@ -73,7 +73,7 @@ mod tests {
                 usize::from(number(at + 2))
             };
             at += step;
-            left -= step as isize;
+            left -= step.cast_signed();
         }
         left == 0
     }

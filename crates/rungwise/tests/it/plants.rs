@@ -15,6 +15,7 @@ use rungwise_testkit::{TimeLimit, skipped};
 use crate::run::Bench;
 
 /// A program and what must come of it.
+#[derive(Clone, Copy)]
 struct Plant {
     class: &'static str,
     name: &'static str,
