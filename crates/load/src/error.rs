@@ -37,8 +37,8 @@ pub enum Error {
     },
     /// A limit of this host does not allow so many connections.
     #[error(
-        "cannot open {count} connections to {target}: {id} allow {allows}: {basis}; move that limit by {knob}, lower --count to {allows}, or open \
-         what fits with --partial"
+        "cannot open {count} connections to {target}: limit {id}: at most {allows} connections ({basis}); raise it with {knob}, \
+         lower --count to {allows}, or open what fits with --partial"
     )]
     HostLimit {
         /// The target.

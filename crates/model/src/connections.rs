@@ -29,7 +29,7 @@ pub struct Connections {
     /// Threads that drove the connections.
     pub threads: u64,
     /// Memory that the generator's process used more than before the first connect, bytes per open connection; without that of the kernel. Absent
-    /// without connections.
+    /// without connections, or where it did not grow.
     pub client_bytes_each: Option<f64>,
     /// Messages to every connection; absent where none was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -105,19 +105,17 @@ impl Counter {
         let mut refused = BTreeMap::new();
         let mut formats = tracefs::formats(EVENTS);
         let cpus = perf::cpus(&Live)?;
-        let mut syncs = |pairs| {
-            syncs::Watch::open(pairs, &formats, &cpus)
-                .map_err(|error| refused.insert(SYNC.to_owned(), error.to_string()))
-                .ok()
-                .flatten()
+        let file_syncs = syncs::Watch::open(&syncs::FILE_SYSTEMS, &formats, &cpus);
+        let sync_calls = syncs::Watch::open(&syncs::CALLS, &formats, &cpus);
+        let why = match (&file_syncs, &sync_calls, formats.get(syncs::CALLS[0].0)) {
+            (Ok(Some(_)), _, _) | (_, Ok(Some(_)), _) => None,
+            (_, Err(error), _) | (Err(error), _, _) => Some(error.to_string()),
+            (_, _, Some(Err(why))) => Some(why.clone()),
+            _ => Some("this kernel has no event for calls of fsync".to_owned()),
         };
-        let file_syncs = syncs(&syncs::FILE_SYSTEMS);
-        let sync_calls = syncs(&syncs::CALLS);
-        if let (None, None, Some(Err(why))) =
-            (&file_syncs, &sync_calls, formats.get(syncs::CALLS[0].0))
-        {
-            refused.insert(SYNC.to_owned(), why.clone());
-        }
+        refused.extend(why.map(|why| (SYNC.to_owned(), why)));
+        let file_syncs = file_syncs.ok().flatten();
+        let sync_calls = sync_calls.ok().flatten();
         let mut watch = |event: &'static str, extra: Option<SampleFlag>| {
             let opened = formats
                 .remove(event)
@@ -405,7 +403,7 @@ struct Reader {
     switches: Option<runs::Watch>,
     /// Long runs, and the seconds they were watched for, once that has ended.
     long_runs: Option<LongRuns>,
-    /// Syncs as file systems tell them, in the whole window.
+    /// Syncs as file systems record them, in the whole window.
     file_syncs: Option<syncs::Watch>,
     /// Syncs of any file system, for a part of it.
     sync_calls: Option<syncs::Watch>,

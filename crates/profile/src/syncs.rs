@@ -81,6 +81,8 @@ impl Watch {
                 rings.extend(opened.into_iter().map(|ring| (ends, ring)));
             }
         }
+        // Ends are read first: a call that ends between the reading of both must not lose its end, or the next one would begin where it did.
+        rings.sort_by_key(|(ends, _)| !*ends);
         Ok((!rings.is_empty()).then(|| Self {
             rings,
             calls: Calls::default(),
@@ -116,13 +118,15 @@ impl Watch {
                 }
             });
         }
+        if lost > 0 {
+            // What is left has gaps, and halves of two calls would make one.
+            calls.under_way.clear();
+            seen.clear();
+        }
         // Each event and CPU has a ring of its own, and threads move.
         seen.sort_by_key(|record| record.time);
         for record in seen.drain(..) {
             calls.take(record);
-        }
-        if lost > 0 {
-            calls.under_way.clear();
         }
         calls.number >= ENOUGH
     }
@@ -144,8 +148,8 @@ struct Calls {
 impl Calls {
     fn take(&mut self, record: Record) {
         if !record.ends {
-            // A sync within a sync, as that of an image on another file system, is a part of the outer one.
-            self.under_way.entry(record.thread).or_insert(record.time);
+            // A begin without an end was lost, or its thread was killed.
+            self.under_way.insert(record.thread, record.time);
         } else if let Some(began) = self.under_way.remove(&record.thread) {
             let times = self.ended.entry(record.process).or_default();
             times.push(record.time.saturating_sub(began));
@@ -215,6 +219,9 @@ mod tests {
         assert!(of(&[(5, 8, true), (9, 8, false)]).is_empty());
         // A begin that was lost, then a whole call.
         let times = of(&[(5, 8, true), (9, 8, false), (10, 8, true)]);
+        assert_eq!((times[0].number, times[0].slow), (1, 0));
+        // An end that was lost, then a whole call.
+        let times = of(&[(9, 8, false), (50, 8, false), (51, 8, true)]);
         assert_eq!((times[0].number, times[0].slow), (1, 0));
     }
 }

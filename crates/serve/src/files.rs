@@ -68,6 +68,10 @@ mod tests {
             own_table().unwrap();
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             let number = socket.as_raw_fd();
+            // `self` is the main thread, which shares the table that this one has left; parallel tests may have the number there.
+            let own = std::fs::read_link(format!("/proc/thread-self/fd/{number}")).unwrap();
+            let shared = std::fs::read_link(format!("/proc/self/fd/{number}")).ok();
+            assert_ne!(shared, Some(own));
             let other = thread::spawn(move || {
                 // A thread is born into the table of the thread that starts it.
                 // SAFETY: takes numbers.

@@ -14,9 +14,19 @@ use crate::problem::Problem;
 /// `TCP_LISTEN` of `include/net/tcp_states.h`.
 const LISTEN: u8 = 10;
 
+/// Ports of a service: the kernel compares each socket with all of them.
+const MOST_PORTS: usize = 64;
+
 /// The process that listens on one of the ports; where none does here, the one that has all connections to them. None if there are
 /// several, or if it cannot be seen.
 pub(crate) fn process(ports: &[ServicePort]) -> anyhow::Result<Option<u32>> {
+    if ports.len() > MOST_PORTS {
+        let why = anyhow::anyhow!(
+            "--socket is given {} times, and {MOST_PORTS} ports are judged at most; name those of one service",
+            ports.len()
+        );
+        return Err(Problem::with(Exit::Usage, why));
+    }
     let own = Live
         .tcp_of(ports)
         .context("cannot list the TCP sockets of this host; run as root, outside of a sandbox")?;

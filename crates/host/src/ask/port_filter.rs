@@ -45,7 +45,7 @@ pub(super) fn either_end(ports: &BTreeSet<u16>) -> Vec<u8> {
 
 fn operation(program: &mut Vec<u8>, code: u8, yes: usize, no: usize) {
     let yes = u8::try_from(yes).expect("a step is 12 bytes");
-    // A command line has room for a few thousand ports.
+    // 64 services at most can be named.
     let no = u16::try_from(no).expect("a program of so many ports is shorter than 64 KiB");
     program.extend([code, yes]);
     program.extend(no.to_ne_bytes());

@@ -83,10 +83,13 @@ pub(super) fn tcp_of(services: &[ServicePort]) -> io::Result<Vec<TcpSocket>> {
     request
         .message(TCPDIAG_GETSOCK, DUMP, &older_request(states))
         .attribute(port_filter::BYTECODE, &port_filter::either_end(&ports));
-    request
-        .each(SOCK_DIAG, |message| sockets.extend(tcp_socket(message)))
-        .map_err(explained)?;
-    // The kernel compared ports alone.
+    match request.each(SOCK_DIAG, |message| sockets.extend(tcp_socket(message))) {
+        Ok(()) => {}
+        // Kernels before 4.16 do not know the conditions of the filter, and refuse it as a whole.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => sockets = tcp_in_use()?,
+        Err(error) => return Err(explained(error)),
+    }
+    // The kernel compared ports alone, if it filtered.
     sockets.retain(|socket| services.iter().any(|service| service.has(socket)));
     Ok(sockets)
 }

@@ -156,12 +156,17 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
             let (kind, _) = KINDS.iter().find(|(known, _)| *known == kind)?;
             let number = match number {
                 "none" => 0,
+                number if kind.ends_with("iops") => number.parse().ok().filter(|n| *n > 0)?,
                 number => form::bytes(number).ok().filter(|number| *number > 0)?,
             };
             Some((*kind, number))
         });
         let why = || format!("'{word}' is not a limit");
-        wanted.push(parsed.ok_or_else(|| KNOB.bad_wish(wish, why()))?);
+        let (kind, number) = parsed.ok_or_else(|| KNOB.bad_wish(wish, why()))?;
+        if wanted.iter().any(|(known, _)| *known == kind) {
+            return Err(KNOB.bad_wish(wish, format!("it names {kind} twice")));
+        }
+        wanted.push((kind, number));
     }
     for limits in &found {
         if let Some(own) = limits.kind {
@@ -172,7 +177,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
             let row = rows(&limits.text).find(|(known, _)| *known == disk);
             let row = row.map_or_else(Vec::new, |(_, row)| limits.of(row));
             let each = KINDS.map(|(kind, _)| {
-                let wish = wanted.iter().rfind(|(known, _)| *known == kind);
+                let wish = wanted.iter().find(|(known, _)| *known == kind);
                 let before = row.iter().find(|(known, _)| *known == kind);
                 match (wish, before) {
                     (Some((_, 0)), _) | (None, None) => format!("{kind}=max"),

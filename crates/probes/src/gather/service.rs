@@ -34,7 +34,7 @@ const CROWDED: usize = 20_000;
 /// Connections that are sampled of very many, by each measure.
 const FEW: usize = 50;
 
-/// Other network namespaces that are searched for the far ends, at some 60 us each.
+/// Other network namespaces that are searched for the far ends, at some 60 us each. The report says how many.
 const MOST_NETWORKS: usize = 64;
 
 /// Samples the service during a window.

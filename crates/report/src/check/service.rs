@@ -233,7 +233,7 @@ fn summary(service: &ServiceReport) -> String {
         _ => String::new(),
     };
     format!(
-        "{}{which}{}.{rates} Queues are median / largest of {}; those of the other end are known if it is on this machine.",
+        "{}{which}{}.{rates} Queues are median / largest of {}; those of the other end are known if it is on this machine, in this network namespace or one of the first 64 others.",
         numbers::plural(service.connections as usize, "connection"),
         parts.join(", "),
         numbers::plural(service.samples as usize, "sample"),

@@ -55,7 +55,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A control group in which the kernel killed a process for lack of memory in the window; or one that hits its \
             memory limit more than once a second and either rereads more than 50 pages a second, or waits for memory in more than \
-            5 % of the window. Also processes that the kernel killed in the window, if no limited group accounts for them: the machine ran out of memory.",
+            5 % of the window. Also processes that the kernel killed in the window, if no limited group accounts for them: the machine ran out of memory, or a group that is gone at the end of the window.",
         hurts: "The group reclaims its own memory while the machine has plenty. It rereads what it dropped from disk or swap, \
             and each read stops a thread. If nothing can be reclaimed, the kernel kills a process.",
         todo: "Raise the limit (mem.cgroup_limit), or reduce what the service holds: a smaller cache or heap, fewer workers. A JVM \
@@ -165,11 +165,11 @@ fn killed_by_the_machine(
         more => format!("{} processes", say::whole(more)),
     };
     let sentence = format!(
-        "the kernel killed {who} for lack of memory, at the limit of no control group that was read: the machine ran out of memory"
+        "the kernel killed {who} for lack of memory, and not at the limit of a control group that was read: the machine ran out of memory, or a group that is gone"
     );
     let finding = Finding::act(&Subject::host(), sentence)
         .severity(Grade::High)
-        .confidence(Grade::High)
+        .confidence(Grade::Medium)
         .cite(all.reading);
     Some(finding.refuted_by("the kernel log names a control group in `oom_memcg` of the kill"))
 }

@@ -202,6 +202,8 @@ pub(crate) fn with_slowest(evidence: &Evidence) -> Vec<Slowest<'_>> {
 }
 
 fn slowest(evidence: &Evidence) -> Vec<Finding> {
+    // Where the disk is slow for any request, fewer syncs are the lesser remedy.
+    let is_slow = disk_saturated::slow(evidence).is_some();
     let finding = |slowest: Slowest<'_>| {
         let sentence = format!(
             "{}: {} of its calls of fsync take 10 ms or longer, up to {}, where half take at most {}; its clients wait as well",
@@ -210,7 +212,12 @@ fn slowest(evidence: &Evidence) -> Vec<Finding> {
             number_of(Unit::Seconds, slowest.longest.value),
             number_of(Unit::Seconds, slowest.median.value)
         );
-        Finding::act(slowest.process, sentence)
+        let finding = if is_slow {
+            Finding::watch(slowest.process, sentence)
+        } else {
+            Finding::act(slowest.process, sentence)
+        };
+        finding
             .severity(Grade::Medium)
             .cite(slowest.share.reading)
             .refuted_by("the slowest replies stay as slow with syncing disabled for a minute")

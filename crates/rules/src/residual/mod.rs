@@ -57,7 +57,9 @@ pub(crate) fn busiest(evidence: &Evidence) -> String {
     const NAMED: usize = 3;
     /// And none with less, CPUs.
     const LEAST: f64 = 0.05;
-    let mut all = evidence.each(&keys::SCHED_PROCESS_CPU).unwrap_or_default();
+    let Ok(mut all) = evidence.each(&keys::SCHED_PROCESS_CPU) else {
+        return "by which processes is unknown".to_owned();
+    };
     all.retain(|(_, cpus)| cpus.value >= LEAST);
     all.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
     all.truncate(NAMED);

@@ -10,7 +10,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
-use super::connections::CARRIES;
+use super::connections::{self, CARRIES};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const SKEW: Threshold = Threshold {
@@ -25,7 +25,7 @@ pub(crate) static RULE: Rule = Rule {
     summary: "a client calls one of its servers more than the others",
     needs: &[&keys::SERVICE_ROLE, &keys::TCP_BYTES_SENT],
     thresholds: &[SKEW, CARRIES],
-    knobs: &["rpc.connections"],
+    knobs: &[],
     measure: Some(Measure::more(&keys::TCP_BYTES_SENT)),
     doc: Doc {
         looks_for: "With `rungwise check --socket :PORT` where the clients run: two servers or more behind the port, to one of which the clients here send more \
@@ -47,14 +47,16 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         Err(missing) => return Err(missing),
     };
+    let clients: Vec<&Subject> = roles
+        .into_iter()
+        .filter(|(_, role)| role.value == "client")
+        .map(|(connection, _)| connection)
+        .collect();
     let mut servers: BTreeMap<&str, Vec<(&Subject, Quantity<'_>)>> = BTreeMap::new();
-    for (connection, role) in roles {
+    // One that was opened within the window has no rate.
+    for (connection, sent) in connections::each_of(evidence, &keys::TCP_BYTES_SENT, &clients)? {
         let remote = connection.name().split_once('>').map(|(_, remote)| remote);
-        let address = remote.and_then(|remote| remote.rsplit_once(':'));
-        if let Some((address, _)) = address
-            && role.value == "client"
-        {
-            let sent = evidence.quantity(&keys::TCP_BYTES_SENT, connection)?;
+        if let Some((address, _)) = remote.and_then(|remote| remote.rsplit_once(':')) {
             servers.entry(address).or_default().push((connection, sent));
         }
     }
@@ -90,7 +92,6 @@ fn judge(evidence: &Evidence) -> Judgement {
         .severity(Grade::Medium)
         .confidence(Grade::Medium)
         .cite(sent.reading)
-        .consider("rpc.connections")
         .refuted_by("the servers answer as many requests each, by their own counts");
     Ok(vec![finding])
 }

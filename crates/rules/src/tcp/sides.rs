@@ -124,9 +124,12 @@ impl Connection<'_> {
         if moved <= 0.0 {
             return held(Side::Idle, "it carried nothing".to_owned(), 0.0);
         }
-        // Queues of requests below every threshold, and a thread that has no more time.
+        // A queue below every threshold that most samples saw, and a thread that has no more time. A busy thread alone may be one that
+        // does something else: compiles, or collects garbage.
         for (side, subject) in [(near, self.near), (far, other)] {
-            if let Some(busy) = busiest_thread(evidence, subject) {
+            let waits = unread(evidence, subject).filter(|bytes| *bytes > 0.0);
+            if let (Some(waits), Some(busy)) = (waits, busiest_thread(evidence, subject)) {
+                let busy = format!("{} wait to be read; {busy}", say::bytes(waits));
                 return Held {
                     cause: Cause::BusyThread,
                     ..held(side, busy, 0.01)
@@ -241,8 +244,7 @@ impl Direction<'_> {
 
     /// Bytes in the receive queue, and how long each waits there, in seconds.
     fn queue(&self) -> Option<(f64, f64)> {
-        let often = self.received(&keys::SERVICE_RECVQ);
-        let queue = often.or_else(|| self.received(&keys::TCP_RECVQ))?;
+        let queue = unread(self.evidence, self.receiver.1)?;
         let rate = self.received(&keys::TCP_BYTES_RECEIVED)?;
         Some((queue, connections::age(queue, rate)))
     }
@@ -349,6 +351,12 @@ fn number(evidence: &Evidence, key: &'static Key, subject: &Subject) -> Option<f
     Some(evidence.quantity(key, subject).ok()?.value)
 }
 
+/// Bytes that wait to be read at this end, median of the samples.
+fn unread(evidence: &Evidence, end: &Subject) -> Option<f64> {
+    let often = number(evidence, &keys::SERVICE_RECVQ, end);
+    often.or_else(|| number(evidence, &keys::TCP_RECVQ, end))
+}
+
 fn word(side: Side) -> &'static str {
     match side {
         Side::Client => "client",
@@ -408,7 +416,11 @@ mod tests {
     }
 
     fn judged(more: &[(&'static Key, &str, f64)]) -> (Side, Cause) {
-        let report = service(&evidence(more)).unwrap();
+        judged_in(&evidence(more))
+    }
+
+    fn judged_in(evidence: &Evidence) -> (Side, Cause) {
+        let report = service(evidence).unwrap();
         assert_eq!(report.ports, [":20880"]);
         let [judged] = &report.judged[..] else {
             panic!("{report:?}");
@@ -480,6 +492,30 @@ mod tests {
         // The same queue at a rate at which it is gone in a moment.
         let fast = (&keys::TCP_BYTES_RECEIVED, SERVER, 1e9);
         assert_eq!(judged(&[queue, unread, fast]), (Side::Neither, Cause::None));
+    }
+
+    #[test]
+    fn a_busy_thread_is_a_cause_only_where_something_waits_to_be_read() {
+        let with_thread = |busy: f64, more: &[(&'static Key, &str, f64)]| {
+            let mut evidence = evidence(more);
+            let origin = || Origin::new("sock_diag", "");
+            let server = Subject::new(Kind::Connection, SERVER);
+            evidence.text(&keys::TCP_PROCESS, server, "java 812", origin());
+            let thread = Subject::new(Kind::Thread, "812:815");
+            evidence.number(&keys::SCHED_THREAD_CPU, thread, busy, origin());
+            judged_in(&evidence)
+        };
+        let neither = (Side::Neither, Cause::None);
+        // It compiles, or collects garbage.
+        assert_eq!(with_thread(0.99, &[]), neither);
+        let at = |end, bytes| (&keys::SERVICE_RECVQ, end, bytes);
+        assert_eq!(with_thread(0.99, &[at(SERVER, 0.0)]), neither);
+        assert_eq!(with_thread(0.99, &[at(CLIENT, 300.0)]), neither);
+        assert_eq!(with_thread(0.79, &[at(SERVER, 300.0)]), neither);
+        assert_eq!(
+            with_thread(0.99, &[at(SERVER, 300.0)]),
+            (Side::Server, Cause::BusyThread)
+        );
     }
 
     #[test]

@@ -65,7 +65,8 @@ pub struct WorkerCounters {
     pub out_of_descriptors: u64,
     /// Messages to every connection, counted for each connection that one was sent to.
     pub broadcast: u64,
-    /// The same for each connection that one was not sent to, because its client had not read what was sent before.
+    /// The same for each connection that one was not sent to, because its client had not read what was sent before, or
+    /// more messages were asked for than the worker could send.
     pub not_broadcast: u64,
     /// SYNs and handshakes that the kernel dropped at this worker's listener, mostly because the backlog was full
     /// (`SO_MEMINFO`, Linux 4.12; zero before). With one shared listener all of them are counted for worker 0.

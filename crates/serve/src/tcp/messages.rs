@@ -1,4 +1,4 @@
-//! Short messages over connections that live long: pings, which go back, and messages to everybody.
+//! Short messages over connections that live long: pings, which go back, and messages to every connection.
 
 use super::handler::{Handler, Reply, Step, Then};
 

@@ -103,6 +103,11 @@ impl<T> Slab<T> {
         })
     }
 
+    /// How many places are taken.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }

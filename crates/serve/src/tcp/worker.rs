@@ -14,7 +14,7 @@ use super::counters::Published;
 use super::desk::{Desk, Fate};
 use super::engine::{Engine, LISTENER};
 use super::handler::Handler;
-use super::hub::Hub;
+use super::hub::{Hub, MOST_WAITING};
 use super::listener::{self, accept};
 use super::slab::{Key, Slab};
 
@@ -122,10 +122,18 @@ impl<H: Handler, E: Engine> Worker<H, E> {
         self.published.add(&tally);
     }
 
-    /// Takes messages to every connection from the hub.
+    /// Takes messages to every connection from the hub, as many as there is room for; the rest no connection gets.
     pub(super) fn fetch(&mut self) {
         if let Some((hub, number)) = &self.hub {
-            self.fan.append(&mut hub.take(*number));
+            let mut mail = hub.take(*number);
+            let room = MOST_WAITING.saturating_sub(self.fan.len());
+            let beyond = mail.messages.len().saturating_sub(room);
+            mail.messages.truncate(room);
+            self.fan.append(&mut mail.messages);
+            let left_out = mail.left_out + beyond as u64;
+            if left_out > 0 {
+                self.desk.tally.not_broadcast += left_out * self.connections.len() as u64;
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Short messages over connections that live long: pings, messages to everybody, tables of descriptors for each worker.
+//! Short messages over connections that live long: pings, messages to every connection, tables of descriptors for each worker.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -97,6 +97,8 @@ pub(super) struct Shared {
 pub(super) struct Progress {
     /// Connections that are established, have failed, or are not tried any more.
     pub(super) resolved: AtomicU64,
+    /// Rounds that are over.
+    pub(super) rounds: AtomicU64,
     pub(super) opened: AtomicU64,
     pub(super) refused: AtomicU64,
     /// Connections that are open now, and those of them that read.
@@ -135,6 +137,8 @@ impl Shared {
 pub(super) struct Counts {
     pub(super) tried: u64,
     pub(super) opened: u64,
+    /// Those of them that read.
+    pub(super) opened_readers: u64,
     /// The last connection of the opening, absolute ns.
     pub(super) last_opened: u64,
     pub(super) sent: u64,
@@ -161,6 +165,7 @@ impl Counts {
     pub(super) fn merge(&mut self, other: &Self) {
         self.tried += other.tried;
         self.opened += other.opened;
+        self.opened_readers += other.opened_readers;
         self.last_opened = self.last_opened.max(other.last_opened);
         self.sent += other.sent;
         self.received += other.received;

@@ -220,6 +220,7 @@ impl<'a> Driver<'a> {
         set(&progress.expected, self.counts.expected);
         set(&progress.arrived, self.counts.messages_received);
         progress.resolved.store(self.resolved, Ordering::Release);
+        progress.rounds.fetch_add(1, Ordering::Release);
     }
 
     /// Opens what is due; when the next one is.
@@ -296,6 +297,7 @@ impl<'a> Driver<'a> {
             self.counts.back_after.record(after);
         } else {
             self.counts.opened += 1;
+            self.counts.opened_readers += u64::from(!self.is_slow(at));
             self.counts.last_opened = now;
             self.counts.connect.record(after);
             self.resolved += 1;

@@ -37,7 +37,7 @@ pub(super) const WORKLOAD: super::Workload = super::Workload {
 - **messages**: 16 bytes that the server sends back (`ping`), or to every connection (`broadcast`); `rungwise serve connections` does both, an echo server the first.
 - **when**: connections are opened at `rate`; pings are spread evenly over `ping`, each at its time, whatever the server does. The window begins when every connection is established or has failed.
 - **until**: a time; then it waits for the last replies, for one `timeout` at most, and ends the connections.
-- **how it goes wrong**: `storm` ends all connections in the middle of the window and opens them again at once; `slow_readers` read nothing; `half_open` vanish without telling the server.
+- **how it goes wrong**: `storm` ends all connections in the middle of the window and opens them again at once; `slow_readers` read nothing; `half_open` vanish without a FIN.
 - **reported**: connections established, failed and lost by cause, time to connect, pings with latency from the intended and from the actual start, fan-out time of messages, how long after a storm \
     connections were back, memory for each connection, and whether the generator spoiled the numbers.
 
@@ -88,7 +88,7 @@ impl Held {
         let mut notes = Vec::new();
         if let Some((limit, allows)) = preflight::tightest(&plan.limits) {
             notes.push(format!(
-                "{} limits of this host for {} connections: the tightest, {}, allows {allows} ({}); move it by {}",
+                "{} limits of this host for {} connections: the tightest, {}, allows {allows} ({}); raise it with {}",
                 plan.limits.len(),
                 plan.asked,
                 limit.id.replace('_', " "),

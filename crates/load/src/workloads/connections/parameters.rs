@@ -48,7 +48,7 @@ pub struct Parameters {
     #[arg(long, value_name = "TIME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<Time>,
-    /// In the middle of the window, end all connections at once with a reset, and open them again as fast as the kernel goes along.
+    /// In the middle of the window, end all connections at once with a reset, and open them again as fast as possible.
     #[arg(long)]
     #[serde(default)]
     pub storm: bool,
@@ -56,7 +56,7 @@ pub struct Parameters {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[serde(default)]
     pub slow_readers: u64,
-    /// So many of the connections vanish when the window begins, without telling the server (`TCP_REPAIR`; needs `CAP_NET_ADMIN`).
+    /// So many of the connections vanish when the window begins, without a FIN (`TCP_REPAIR`; needs `CAP_NET_ADMIN`).
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[serde(default)]
     pub half_open: u64,
@@ -81,6 +81,13 @@ fn count() -> u64 {
 
 fn rate() -> Rate {
     Rate(1_000.0)
+}
+
+/// How many of `count` connections read nothing, and how many vanish: as many as asked for, and at least one is neither.
+fn parts(count: u64, slow_readers: u64, half_open: u64) -> (u64, u64) {
+    let most = count.saturating_sub(1);
+    let slow_readers = slow_readers.min(most);
+    (slow_readers, half_open.min(most - slow_readers))
 }
 
 impl Parameters {
@@ -241,10 +248,11 @@ impl Driven for Parameters {
             None if demand.loopback => sources::loopback(count),
             None => Vec::new(),
         };
+        let (slow_readers, half_open) = parts(count, self.slow_readers, self.half_open);
         let partial = (count < self.count).then(|| {
             let (tightest, _) = preflight::tightest(&limits)?;
             Some(format!(
-                "{} of this host allow {count} of {} connections: {}; move it by {}",
+                "limit {}: at most {count} of {} connections ({}); raise it with {}",
                 tightest.id.replace('_', " "),
                 self.count,
                 tightest.basis,
@@ -260,8 +268,8 @@ impl Driven for Parameters {
             timeout: self.timeout(),
             broadcast: self.broadcast.map(|Time(time)| time),
             storm: self.storm,
-            slow_readers: self.slow_readers.min(count - 1),
-            half_open: self.half_open.min(count - 1),
+            slow_readers,
+            half_open,
             sources,
             threads: threads as usize,
             own_tables: host.files < count + OTHER_FILES,
@@ -269,5 +277,18 @@ impl Driven for Parameters {
             partial: partial.flatten(),
         };
         Ok(Box::new(Held::new(plan)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_readers_and_half_open_connections_leave_one_other_of_what_fits() {
+        assert_eq!(parts(1_000, 10, 20), (10, 20));
+        assert_eq!(parts(25, 10, 20), (10, 14));
+        assert_eq!(parts(8, 10, 20), (7, 0));
+        assert_eq!(parts(1, 10, 20), (0, 0));
     }
 }

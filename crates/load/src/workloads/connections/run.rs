@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use rungwise_model::connections::{Broadcasts, Connections, Storm};
@@ -25,6 +25,8 @@ use crate::parameters::{Length, Target};
 const LOOK_NS: u64 = 10_000_000;
 /// The last pings may leave this much later than they are due, ns, and are waited for all the same.
 const LATE_NS: u64 = SECOND / 2;
+/// A thread that has had no round for so long is not waited for at the end, ns.
+const TURN_NS: u64 = 2 * SECOND;
 /// A target that refuses every connection is given up after this, ns.
 const REFUSED_NS: u64 = SECOND;
 /// Connections are counted, and the window begins this much later, so that every thread has seen when.
@@ -77,7 +79,7 @@ pub(super) fn run(
             remedy: "run as root, grant CAP_NET_ADMIN, or leave --half-open out",
         })?;
     }
-    let memory = socket::most_memory();
+    let memory = socket::memory();
     let shared = Shared::new(plan.threads);
     let (notes, inbox) = mpsc::channel();
     thread::scope(|scope| {
@@ -107,7 +109,7 @@ pub(super) fn run(
             seconds: Vec::new(),
             wholes: 0,
         };
-        let outcome = watch.follow(length.warmup, window, memory);
+        let outcome = watch.follow(&handles, length.warmup, window, memory);
         drop(release);
         let mut counts = Counts::default();
         for handle in handles {
@@ -117,10 +119,36 @@ pub(super) fn run(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        let followed = outcome?;
+        let followed = outcome.map_err(|error| explained(error, &counts))?;
         watch.gather();
         Ok(complete(plan, &followed, watch.seconds, counts))
     })
+}
+
+/// A load without a connection, with what its threads counted by cause.
+fn explained(error: Error, counts: &Counts) -> Error {
+    let causes: Vec<String> = KINDS
+        .iter()
+        .zip(counts.errors)
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .collect();
+    match error {
+        Error::NoConnections {
+            target,
+            tried,
+            after_s,
+            remedy,
+            ..
+        } if !causes.is_empty() => Error::NoConnections {
+            target,
+            tried,
+            after_s,
+            errors: causes.join(", "),
+            remedy,
+        },
+        other => other,
+    }
 }
 
 /// Lets the threads leave when the one that watches them does, however it does.
@@ -243,11 +271,12 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn follow(
         &mut self,
+        handles: &[ScopedJoinHandle<'_, Option<Counts>>],
         warmup: Duration,
         window: Duration,
-        memory: u64,
+        memory: Option<u64>,
     ) -> Result<Followed, Error> {
-        self.ready()?;
+        self.ready(handles)?;
         let start = now_ns() + LOOK_NS;
         self.shared.start.store(start, Ordering::Release);
         let sum = |part: fn(&Progress) -> &AtomicU64| self.shared.sum(part);
@@ -256,6 +285,12 @@ impl Watch<'_> {
             if self.interrupted() {
                 ended = Ended::Interrupted;
                 break;
+            }
+            if handles.iter().any(ScopedJoinHandle::is_finished) {
+                // Nothing has told the threads to end: it panicked, which shows when it is joined, before this error.
+                return Err(Error::Interrupted {
+                    after_s: now_ns().saturating_sub(start) as f64 / SECOND as f64,
+                });
             }
             if sum(|p| &p.resolved) >= self.plan.count {
                 break;
@@ -272,15 +307,17 @@ impl Watch<'_> {
                 target: Target::Address(self.plan.target),
                 tried: sum(|p| &p.resolved),
                 after_s: now_ns().saturating_sub(start) as f64 / SECOND as f64,
-                errors: match sum(|p| &p.refused) {
-                    0 => "no answer, or an error of this host".to_owned(),
-                    refused => format!("{refused} refused"),
-                },
+                // Unless a thread counted something: see `explained`.
+                errors: "no answer".to_owned(),
                 remedy: "start the server, or correct address and port",
             });
         }
-        let used = socket::most_memory().saturating_sub(memory);
-        let bytes_each = (open > 0).then(|| used as f64 / open as f64);
+        // Where it did not grow, nothing is known: memory was there before, or came from what was freed.
+        let grown = socket::memory().zip(memory);
+        let grown = grown.map(|(now, before)| now.saturating_sub(before));
+        let bytes_each = grown
+            .filter(|grown| open > 0 && *grown > 0)
+            .map(|grown| grown as f64 / open as f64);
         let begin = now_ns() + NOTICE_NS + warmup.as_nanos() as u64;
         let mut end = begin + window.as_nanos() as u64;
         if ended == Ended::Interrupted {
@@ -301,12 +338,15 @@ impl Watch<'_> {
         if ended == Ended::Whole {
             ended = self.sleep(end);
         }
+        if ended != Ended::Whole {
+            // A little later, so that every thread has seen when: what it counts as sent is of the window.
+            let notice = now_ns() + NOTICE_NS;
+            end = notice.clamp(begin, end);
+            self.shared.end.store(end, Ordering::Release);
+            sleep_until(end.min(notice));
+        }
         let over = self.read_clocks();
         (self.hooks.window)(Edge::Ended);
-        if ended != Ended::Whole {
-            end = now_ns().clamp(begin, end);
-            self.shared.end.store(end, Ordering::Release);
-        }
         let held = self.shared.sum(|progress| &progress.open);
         if ended == Ended::Whole {
             let patience = end + self.plan.timeout.as_nanos() as u64 + LATE_NS;
@@ -329,14 +369,17 @@ impl Watch<'_> {
     }
 
     /// Waits until every thread can begin.
-    fn ready(&mut self) -> Result<(), Error> {
+    fn ready(&mut self, handles: &[ScopedJoinHandle<'_, Option<Counts>>]) -> Result<(), Error> {
         let began = now_ns();
         while self.clocks.len() < self.plan.threads {
+            // Before the inbox: what a thread said before it ended is in there.
+            let has_ended = handles.iter().any(ScopedJoinHandle::is_finished);
             match self.inbox.recv_timeout(Duration::from_nanos(LOOK_NS)) {
                 Ok(Note::Ready(clock, tid)) => self.clocks.push((clock, tid)),
                 Ok(Note::Failed(error)) => return Err(error),
                 // A thread that panicked shows when it is joined.
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) if has_ended => break,
                 Err(mpsc::RecvTimeoutError::Timeout) if self.interrupted() => {
                     return Err(Error::Interrupted {
                         after_s: now_ns().saturating_sub(began) as f64 / SECOND as f64,
@@ -372,8 +415,17 @@ impl Watch<'_> {
     /// Waits for the last replies, messages and connections of a storm.
     fn drain(&mut self, patience: u64) -> Ended {
         let sum = |part: fn(&Progress) -> &AtomicU64| self.shared.sum(part);
-        // Every thread has had a round since.
-        sleep_until(now_ns() + 3 * LOOK_NS);
+        // The round under way began before the end, the next one did not.
+        let rounds = |progress: &Progress| progress.rounds.load(Ordering::Acquire);
+        let before: Vec<u64> = self.shared.progress.iter().map(rounds).collect();
+        let has_turned = || {
+            let now = self.shared.progress.iter().map(rounds);
+            now.zip(&before).all(|(now, before)| now >= before + 2)
+        };
+        let limit = now_ns() + TURN_NS;
+        while !has_turned() && !self.interrupted() && now_ns() < limit {
+            sleep_until(now_ns() + LOOK_NS);
+        }
         loop {
             let pending = sum(|p| &p.pending);
             let arrives = sum(|p| &p.arrived) < sum(|p| &p.expected);
@@ -514,9 +566,9 @@ fn complete(plan: &Plan, followed: &Followed, seconds: Vec<Second>, counts: Coun
         interrupted: followed.ended == Ended::Interrupted,
         limits: plan.limits.clone(),
     };
-    let readers = plan.count - plan.slow_readers;
+    let pinged = counts.opened_readers.saturating_sub(counts.half_open);
     let measurement = Measurement {
-        offered_per_s: plan.ping.map(|ping| readers as f64 / ping.as_secs_f64()),
+        offered_per_s: plan.ping.map(|ping| pinged as f64 / ping.as_secs_f64()),
         achieved_per_s: per_s(counts.arrived),
         window_s,
         sent: counts.sent,

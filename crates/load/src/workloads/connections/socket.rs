@@ -1,7 +1,7 @@
 //! One connection to the kernel: opened from an address without waiting, and ended with or without a word.
 #![expect(
     unsafe_code,
-    reason = "socket options and resource use that neither std nor socket2 reaches"
+    reason = "socket options that neither std nor socket2 reaches"
 )]
 
 use std::io;
@@ -42,7 +42,7 @@ pub(super) fn reset(socket: Socket) {
     drop(socket);
 }
 
-/// Ends a connection on this side alone: the other side is not told.
+/// Ends a connection on this side alone, without a FIN.
 pub(super) fn vanish(socket: Socket) -> io::Result<()> {
     let done = set(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR);
     drop(socket);
@@ -73,11 +73,24 @@ fn set(socket: &Socket, level: i32, name: i32) -> io::Result<()> {
     }
 }
 
-/// Most memory that this process has had, bytes.
-pub(super) fn most_memory() -> u64 {
-    // SAFETY: all zeros is a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is valid for writing.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    u64::try_from(usage.ru_maxrss).unwrap_or(0) << 10
+/// Memory that this process has now (`VmRSS`), bytes; absent where the kernel does not say.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the generator watches itself; it may not depend on the host crate"
+)]
+pub(super) fn memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_this_process_is_known() {
+        assert!(memory().unwrap() > 0);
+    }
 }
