@@ -322,7 +322,7 @@ fn a_user_without_rights_learns_which_switch_forbids_it() {
         text.contains(&value) && text.contains("; run as root"),
         "{text}"
     );
-    assert_eq!(counted.refused.len(), 6, "{counted:?}");
+    assert_eq!(counted.refused.len(), 7, "{counted:?}");
     for (event, why) in &counted.refused {
         assert!(why.contains("; run as root"), "{event}: {why}");
     }
