@@ -136,16 +136,27 @@ fn what_sigquit_would_kill_is_never_signalled() {
     }
 }
 
+/// Stops a process, and waits until it has stopped: a signal takes as long as its threads need to see it.
+fn stop(pid: u32) {
+    signal(pid, "-STOP");
+    let stat = format!("/proc/{pid}/stat");
+    let deadline = Instant::now() + WITHIN;
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        assert!(Instant::now() < deadline, "it does not stop");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn a_stopped_jvm_is_refused_before_it_has_a_listener_and_after() {
     let planted = start(&[]);
-    signal(planted.pid(), "-STOP");
+    stop(planted.pid());
     let error = Jvm::open(planted.pid()).unwrap_err();
     assert!(matches!(error, Error::Stopped { .. }), "{error}");
     signal(planted.pid(), "-CONT");
     let jvm = Jvm::open(planted.pid()).unwrap();
     jvm.command("VM.version", WITHIN).unwrap();
-    signal(planted.pid(), "-STOP");
+    stop(planted.pid());
     let error = jvm.command("VM.version", WITHIN).unwrap_err();
     assert!(matches!(error, Error::Stopped { .. }), "{error}");
     signal(planted.pid(), "-CONT");
@@ -169,7 +180,7 @@ fn a_jvm_that_stalls_or_dies_in_the_middle_ends_the_wait() {
     let planted = start(&[]);
     let asked = failure_of(Jvm::open(planted.pid()).unwrap(), Duration::from_secs(2));
     let began = Instant::now();
-    signal(planted.pid(), "-STOP");
+    stop(planted.pid());
     let error = asked.join().unwrap();
     assert!(
         matches!(
