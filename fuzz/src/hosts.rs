@@ -52,6 +52,7 @@ fn judged(evidence: &Evidence) {
     }
     let resources = rungwise_rules::resources(evidence);
     let report = CheckReport {
+        service: None,
         place: None,
         jvm: None,
         files: Vec::new(),
