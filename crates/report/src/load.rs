@@ -554,21 +554,28 @@ fn lost_share(loss: f64) -> String {
     }
 }
 
-fn tiles(m: &Measurement) -> Vec<Tile> {
-    let tile = |label: &str, value: String, detail: String| Tile {
+/// A tile of a load.
+fn tile(label: &str, value: String, detail: String) -> Tile {
+    Tile {
         label: label.to_owned(),
         value,
         before: None,
         detail,
         tone: Tone::Plain,
-    };
-    let latency = |value: f64| {
-        if m.received > 0 {
-            numbers::micros(value)
-        } else {
-            ABSENT.to_owned()
-        }
-    };
+    }
+}
+
+/// A latency, us; absent where nothing was received.
+fn latency_of(m: &Measurement, value: f64) -> String {
+    if m.received > 0 {
+        numbers::micros(value)
+    } else {
+        ABSENT.to_owned()
+    }
+}
+
+fn tiles(m: &Measurement) -> Vec<Tile> {
+    let latency = |value| latency_of(m, value);
     vec![
         tile(
             "Rate",

@@ -117,7 +117,7 @@ fn tell(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
             }
         }
     }
-    tell_growth(window, evidence, process);
+    record_growth(window, evidence, process);
     let file = path("status");
     let status = window.text(&file);
     for (key, field, bytes) in [
@@ -151,7 +151,7 @@ fn tell(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
 }
 
 /// How fast its resident memory grows, in total and from one full sample to the next.
-fn tell_growth(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
+fn record_growth(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
     let file = format!("/proc/{}/stat", process.pid);
     let stats = window.texts(&file).unwrap_or_default().into_iter();
     let stats = stats.filter_map(|(at, text)| Some((at, task::stat(text)?)));

@@ -12,6 +12,7 @@ use std::process::Command;
 
 use rungwise_formats::{flat, snmp, tracepoint::Format};
 use rungwise_probes::{COUNTED, LOSSES, ORDINARY, UNCOUNTED, groups};
+use rungwise_testkit::skipped;
 
 /// Whether a pattern of the list stands for this name: `*` at its end is any rest.
 fn stands_for(pattern: &str, name: &str) -> bool {
@@ -150,6 +151,9 @@ fn events_below(folder: &Path, found: &mut Vec<(String, String)>) {
 fn every_event_of_control_groups_has_a_rule_or_is_ordinary() {
     let mut found = Vec::new();
     events_below(Path::new("/sys/fs/cgroup"), &mut found);
+    if found.is_empty() {
+        skipped("no control group of version 2 below /sys/fs/cgroup has a file of events");
+    }
     let mut unknown = BTreeSet::new();
     for (file, text) in &found {
         for name in flat::parse(text).into_keys() {

@@ -3,7 +3,7 @@
 use rungwise_model::connections::Connections;
 use rungwise_model::load::{LoadReport, Measurement};
 
-use super::{loss, lost_share, time};
+use super::{latency_of, loss, lost_share, tile, time};
 use crate::block::{Cell, Column, Table, Tile, Tone};
 use crate::numbers::{self, ABSENT};
 
@@ -30,20 +30,7 @@ pub(super) fn sentence(report: &LoadReport, held: &Connections) -> String {
 }
 
 pub(super) fn tiles(m: &Measurement, held: &Connections) -> Vec<Tile> {
-    let tile = |label: &str, value: String, detail: String| Tile {
-        label: label.to_owned(),
-        value,
-        before: None,
-        detail,
-        tone: Tone::Plain,
-    };
-    let pinged = |value: f64| {
-        if m.received > 0 {
-            numbers::micros(value)
-        } else {
-            ABSENT.to_owned()
-        }
-    };
+    let pinged = |value| latency_of(m, value);
     vec![
         tile(
             "Connections",

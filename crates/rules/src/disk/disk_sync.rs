@@ -178,27 +178,21 @@ pub(crate) struct Slowest<'e> {
 /// Services whose slowest calls of fsync make their slowest replies.
 pub(crate) fn with_slowest(evidence: &Evidence) -> Vec<Slowest<'_>> {
     let slow = evidence.each(&keys::PROCESS_SYNC_SLOW).unwrap_or_default();
-    let of_service = |(process, share): (&Subject, Quantity<'_>)| {
+    let of_service = |(process, share)| {
         let value = |key| evidence.quantity(key, process).ok();
-        let longest = value(&keys::PROCESS_SYNC_LONGEST)?;
-        let median = value(&keys::PROCESS_SYNC_MEDIAN)?;
+        let slowest = Slowest {
+            process,
+            share,
+            longest: value(&keys::PROCESS_SYNC_LONGEST)?,
+            median: value(&keys::PROCESS_SYNC_MEDIAN)?,
+        };
         let holds = share.value >= SLOWEST.value
-            && longest.value > TIMES.value * median.value
+            && slowest.longest.value > TIMES.value * slowest.median.value
             && value(&keys::PROCESS_SYNCS)?.value >= OFTEN.value
             && is_service(evidence, process.name());
-        holds.then_some((longest, median))
+        holds.then_some(slowest)
     };
-    slow.into_iter()
-        .filter_map(|(process, share)| {
-            let (longest, median) = of_service((process, share))?;
-            Some(Slowest {
-                process,
-                share,
-                longest,
-                median,
-            })
-        })
-        .collect()
+    slow.into_iter().filter_map(of_service).collect()
 }
 
 fn slowest(evidence: &Evidence) -> Vec<Finding> {

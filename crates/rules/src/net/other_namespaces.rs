@@ -26,7 +26,7 @@ const SOME: Threshold = Threshold {
     name: "the same, worth watching",
     value: 0.35,
     origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: softirqs in 32 % of a CPU for another namespace took p99 of redis from \
-        0.2 to 0.4 ms, which harms nobody",
+        0.2 to 0.4 ms, which is harmless",
 };
 
 const THEIRS: Threshold = Threshold {

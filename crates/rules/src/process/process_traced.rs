@@ -14,7 +14,7 @@ const TRACES: Threshold = Threshold {
     name: "CPU time of the tracer, in CPUs, from which on it slows down what it traces",
     value: 0.25,
     origin: "measured by `cargo xtask faults`, seeds 6001 to 20022: strace that used 0.13 and 0.19 CPUs took p99 of redis and memcached from \
-        0.2 to 0.8 ms, which harms nobody; at 0.59 CPUs and more half of the requests were lost, or p99 was seconds",
+        0.2 to 0.8 ms, which is harmless; at 0.59 CPUs and more half of the requests were lost, or p99 was seconds",
 };
 
 const IDLE: Threshold = Threshold {

@@ -393,7 +393,7 @@ fn resident(namespace: &Namespace) -> std::process::Child {
 }
 
 #[test]
-fn a_client_judges_its_connections_where_nobody_listens() {
+fn a_client_judges_its_connections_where_no_process_listens() {
     let bench = Bench::new();
     let Pair { server, client } = Pair::new(1).unwrap();
     let at: SocketAddr = (Pair::SERVER, 9000).into();

@@ -1,7 +1,7 @@
 //! Advice of the planted faults' rules: what the test applies, and what it cannot apply and why.
 //!
 //! A rule that asks for a knob with a value says that this value ends the sickness. So the value is applied while the
-//! fault is still there, and the rule must no longer speak, or half of the harm must be gone. Advice in neither list fails
+//! fault is still there, and the rule must no longer fire, or half of the harm must be gone. Advice in neither list fails
 //! the test.
 
 use std::fmt::Write as _;
@@ -178,7 +178,7 @@ pub(super) fn describe(page: &mut String, fault: &str) {
             cure.knobs.join(", "),
             steps.join(" and "),
             match cure.harm {
-                None => "the rule must no longer speak".to_owned(),
+                None => "the rule must no longer fire".to_owned(),
                 Some(key) => format!("`{key}` must be at most half of what it was"),
             },
             cure.measured.map_or_else(String::new, |what| format!(

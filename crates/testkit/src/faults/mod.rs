@@ -229,7 +229,7 @@ pub fn page() -> String {
             );
         }
         if !fault.speaks.is_empty() {
-            page.push_str("\nMust be said:\n\n");
+            page.push_str("\nExpected findings:\n\n");
         }
         for says in fault.speaks {
             let verb = if says.outcome == Outcome::Act {

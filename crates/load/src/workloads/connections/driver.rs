@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use rungwise_serve::tcp::{BROADCAST, MESSAGE};
 use socket2::{SockAddr, Socket};
@@ -165,7 +166,7 @@ impl<'a> Driver<'a> {
                 self.reported(at, input, ended);
             }
         }
-        // Nobody waits for these any more: they are neither answered nor lost.
+        // Replies to these would come too late to be read: they are neither answered nor lost.
         while let Some((at, number, _)) = self.pings.pop_front() {
             if self.is_pinged(at, number) {
                 self.forget(at as usize);
@@ -465,28 +466,37 @@ impl<'a> Driver<'a> {
         if !self.in_step && now >= self.begin {
             // Where opening took all CPUs, pings of that time wait still. They would delay those of the window, and do not count.
             self.in_step = true;
-            let after = u128::from(self.begin.saturating_sub(start));
-            let turns = after * u128::from(self.plan.count) / every.as_nanos();
-            self.ping = self.ping.max(turns as u64 / self.plan.threads as u64);
+            self.ping = self
+                .ping
+                .max(self.turns().before(self.begin.saturating_sub(start), every));
         }
         for _ in 0..BURST {
-            // All pings of the load in turn, evenly over the time between two of a connection.
-            let turn = u128::from(self.ping * self.plan.threads as u64 + self.thread + 1);
-            let after = turn * every.as_nanos() / u128::from(self.plan.count);
-            let due = start + after as u64;
-            if due >= self.end || self.connections.is_empty() {
+            if self.connections.is_empty() {
+                return u64::MAX;
+            }
+            let (at, after) = self.turns().of(self.ping, every);
+            let due = start + after;
+            if due >= self.end {
                 return u64::MAX;
             }
             if due > now {
                 return due;
             }
-            let at = (self.ping % self.connections.len() as u64) as usize;
             if self.connections[at].state == State::Open {
                 self.send_ping(at, due);
             }
             self.ping += 1;
         }
         now
+    }
+
+    fn turns(&self) -> Turns {
+        Turns {
+            own: self.connections.len() as u64,
+            thread: self.thread,
+            threads: self.plan.threads as u64,
+            count: self.plan.count,
+        }
     }
 
     fn send_ping(&mut self, at: usize, due: u64) {
@@ -646,6 +656,36 @@ fn written(first: u8, number: u64) -> [u8; MESSAGE] {
     message
 }
 
+/// The order of pings: all connections of the load in turn, evenly over the time between two pings of one.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
+    /// Connections of this thread; every `threads`th of all.
+    own: u64,
+    thread: u64,
+    threads: u64,
+    /// Connections of all threads.
+    count: u64,
+}
+
+impl Turns {
+    /// The connection of the thread's ping of this number, and when it is due, ns after the start. There is a connection.
+    fn of(self, ping: u64, every: Duration) -> (usize, u64) {
+        let (cycle, at) = (ping / self.own, ping % self.own);
+        let place = u128::from(at * self.threads + self.thread + 1);
+        let every = every.as_nanos();
+        let after = u128::from(cycle) * every + place * every / u128::from(self.count);
+        (at as usize, after as u64)
+    }
+
+    /// How many pings of the thread are due in so many ns, one more or less.
+    fn before(self, ns: u64, every: Duration) -> u64 {
+        let (ns, every) = (u128::from(ns), every.as_nanos());
+        let of_all = ns % every * u128::from(self.count) / every;
+        let of_own = (of_all as u64 / self.threads).min(self.own);
+        (ns / every) as u64 * self.own + of_own
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -653,6 +693,37 @@ mod tests {
     #[test]
     fn a_connection_is_small() {
         assert_eq!(size_of::<Connection>(), 24);
+    }
+
+    #[test]
+    fn each_connection_is_pinged_once_in_the_time_between_two_pings() {
+        let every = Duration::from_nanos(600);
+        // Three connections of two threads: the first thread has two of them.
+        let mut due = Vec::new();
+        for (thread, own) in [(0, 2), (1, 1)] {
+            let turns = Turns {
+                own,
+                thread,
+                threads: 2,
+                count: 3,
+            };
+            for ping in 0..2 * own {
+                let (at, after) = turns.of(ping, every);
+                due.push((after, thread, at));
+            }
+            assert_eq!(turns.before(0, every), 0);
+            assert_eq!(turns.before(1_200, every), 2 * own);
+        }
+        due.sort_unstable();
+        let expected = [
+            (200, 0, 0),
+            (400, 1, 0),
+            (600, 0, 1),
+            (800, 0, 0),
+            (1_000, 1, 0),
+            (1_200, 0, 1),
+        ];
+        assert_eq!(due, expected);
     }
 
     #[test]

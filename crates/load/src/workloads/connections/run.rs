@@ -23,7 +23,7 @@ use crate::parameters::{Length, Target};
 
 /// How often flags and progress are looked at, ns.
 const LOOK_NS: u64 = 10_000_000;
-/// The last pings may leave this much later than they are due, ns, and are waited for all the same.
+/// How much later than they are due the last pings may leave, ns; their replies still count.
 const LATE_NS: u64 = SECOND / 2;
 /// A thread that has had no round for so long is not waited for at the end, ns.
 const TURN_NS: u64 = 2 * SECOND;
@@ -133,6 +133,16 @@ fn explained(error: Error, counts: &Counts) -> Error {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
         .collect();
+    let of_this_host = [
+        Kind::Denied,
+        Kind::NoPort,
+        Kind::NoDescriptor,
+        Kind::NoMemory,
+    ];
+    let own: u64 = of_this_host
+        .map(|kind| counts.errors[kind as usize])
+        .iter()
+        .sum();
     match error {
         Error::NoConnections {
             target,
@@ -145,7 +155,11 @@ fn explained(error: Error, counts: &Counts) -> Error {
             tried,
             after_s,
             errors: causes.join(", "),
-            remedy,
+            remedy: if own > 0 {
+                "raise the limit of this host that the cause names, or ask for fewer connections"
+            } else {
+                remedy
+            },
         },
         other => other,
     }

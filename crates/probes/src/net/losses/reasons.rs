@@ -207,7 +207,7 @@ pub static COUNTED: &[(&str, Counted)] = &[
 ];
 
 /// Reasons for which the kernel drops packets without counting them anywhere else, and what they mean. Programs of XDP, traffic
-/// control and sockets drop on purpose, which is a loss to whoever sent the packet.
+/// control and sockets drop on purpose, which is a loss to the sender.
 pub static UNCOUNTED: &[(&str, &str)] = &[
     (
         "BPF_CGROUP_EGRESS",

@@ -88,7 +88,7 @@ impl<'a> Named<'a> {
         self.service.ports.iter().find_map(|port| {
             let (at, to) = (port.is_at(socket.local), port.is_at(socket.remote));
             let is_served = self.served.contains(port);
-            // Where nobody listens the port may be a client's that the kernel chose.
+            // Where no process listens, the port may be a client's that the kernel chose.
             if at && (is_served || !to && socket.local.port < socket.remote.port) {
                 Some(Role::Server)
             } else if to && (!is_served || self.here.contains(&reversed(socket))) {
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_listens_the_client_s_end_is_judged() {
+    fn where_no_process_listens_the_end_of_the_client_is_judged() {
         let sockets = [
             open("10.0.0.1:5001", "10.0.0.3:80"),
             open("10.0.0.1:80", "10.0.0.2:22"),
