@@ -165,9 +165,11 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
     let folder = tree.join(LINES);
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
+    // One seed draws other trials for each layer.
+    let layer = (options.layer).map_or(String::new(), |layer| format!("-{}", layer.name()));
     let name = match (options.random, options.steps) {
-        (Some(_), _) => format!("{seed}.jsonl"),
-        (None, Some(_)) => format!("steps-{seed}.jsonl"),
+        (Some(_), _) => format!("{seed}{layer}.jsonl"),
+        (None, Some(_)) => format!("steps-{seed}{layer}.jsonl"),
         (None, None) => "fixed.jsonl".to_owned(),
     };
     let mut lines = std::fs::File::create(folder.join(&name))

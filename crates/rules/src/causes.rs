@@ -102,6 +102,7 @@ const CAUSES: &[(&str, &[&str])] = &[
         &[
             "disk-queue",
             "disk-saturated",
+            "process-blocked",
             "tcp-recvq-pile",
             "user-lock",
         ],

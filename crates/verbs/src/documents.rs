@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use rungwise_host::files;
 use rungwise_model::capacity::CapacityGcReport;
 use rungwise_model::capacity_rpc::CapacityRpcReport;
-use rungwise_model::check::{CheckReport, Standing};
+use rungwise_model::check::{CheckReport, Outcome, Standing};
 use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::gc::GcReport;
 use rungwise_model::heap_per_request::HeapPerRequestReport;
@@ -142,10 +142,12 @@ impl Document for CheckReport {
     }
 
     fn verdict(&self) -> String {
+        let watches = (self.findings.iter()).any(|finding| finding.outcome == Outcome::Watch);
         let word = match self.standing {
             Some(Standing::Act) => "act",
             Some(Standing::Saturated) => "saturated",
             Some(Standing::Unseen) => "incomplete",
+            Some(Standing::Healthy) if watches => "watch",
             Some(Standing::Healthy) => "nothing to act on",
             None => "not recorded",
         };

@@ -152,12 +152,17 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
             }
             Standing::Healthy => {
                 let silent = numbers::plural(silent, "rule");
-                let watched = match findings_with(report, Outcome::Watch).next() {
-                    Some(first) if watch > 1 => {
-                        format!("to watch: {}, and {} more; ", first.sentence, watch - 1)
-                    }
-                    Some(first) => format!("to watch: {}; ", first.sentence),
-                    None => String::new(),
+                // Noise says more about comparisons than about the service.
+                let first = findings_with(report, Outcome::Watch)
+                    .find(|finding| finding.rule != NOISE_GATE)
+                    .or_else(|| findings_with(report, Outcome::Watch).next());
+                let (mark, watched) = match first {
+                    Some(first) if watch > 1 => (
+                        MARK_WATCH,
+                        format!("{}, and {} more to watch; ", first.sentence, watch - 1),
+                    ),
+                    Some(first) => (MARK_WATCH, format!("{}; ", first.sentence)),
+                    None => (MARK_HEALTHY, String::new()),
                 };
                 let seen = match report.resources.len() {
                     0 => String::new(),
@@ -173,7 +178,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
                     None => String::new(),
                 };
                 (
-                    MARK_HEALTHY,
+                    mark,
                     format!("{watched}{silent} found nothing{seen}{nearest}"),
                 )
             }
@@ -236,6 +241,9 @@ fn resource(topic: &str) -> Option<&'static str> {
     })
 }
 
+/// What it says is about comparisons, so it is the last to name in a verdict.
+const NOISE_GATE: &str = "noise-gate";
+
 const MARK_ACT: Mark = Mark {
     symbol: "✗",
     word: "act",
@@ -251,6 +259,12 @@ const MARK_SATURATED: Mark = Mark {
 const MARK_UNSEEN: Mark = Mark {
     symbol: "?",
     word: "incomplete",
+    tone: Tone::Doubt,
+};
+
+const MARK_WATCH: Mark = Mark {
+    symbol: "•",
+    word: "watch",
     tone: Tone::Doubt,
 };
 
@@ -329,9 +343,10 @@ mod tests {
         assert!(
             verdict
                 .sentence
-                .starts_with("to watch: busy, and 1 more; 1 rule found nothing"),
+                .starts_with("busy, and 1 more to watch; 1 rule found nothing"),
             "{}",
             verdict.sentence
         );
+        assert_eq!(verdict.mark.symbol, "•");
     }
 }

@@ -6,6 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
+use crate::tcp::tcp_port_closed;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const AGAIN: Threshold = Threshold {
@@ -28,12 +29,18 @@ pub(crate) static RULE: Rule = Rule {
         &keys::LISTEN_CHANGES,
         &keys::LISTEN_GAP,
         &keys::LISTEN_PROCESS,
+        &keys::TCP_ATTEMPTS_FAILED,
+        &keys::TCP_CONNECTS,
+        &keys::TCP_LISTEN_OVERFLOWS,
+        &keys::TCP_OPENED,
+        &keys::TCP_RESETS_SENT,
+        &keys::TCP_RESET_UNREAD,
     ],
     thresholds: &[AGAIN, ONCE],
     knobs: &[],
     measure: Some(Measure::more(&keys::LISTEN_CHANGES)),
     doc: Doc {
-        looks_for: "A TCP address whose listening socket is replaced twice in the window or more, with a gap in which no socket listened. Once, or without a gap, is watched.",
+        looks_for: "A TCP address whose listening socket is replaced twice in the window or more, or once while connections are refused, with a gap in which no socket listened. Anything less is watched.",
         hurts: "Connections are refused in between, requests in progress are lost, caches are cold, and a JVM starts without compiled code.",
         todo: "Find out why it exits: journalctl -u UNIT, the last lines of its log, dmesg for \"Out of memory\" or \"segfault\", coredumpctl, the exit code in `systemctl status` or `kubectl describe pod`.",
         wrong: "A deployment or a restart on purpose is one change. A reload in which the next process takes over the port (SO_REUSEPORT) is a change without a gap. A program that opens a port for each job, as passive FTP does, rarely gets the same port twice.",
@@ -48,6 +55,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         Err(missing) if missing.why.is_none => Vec::new(),
         Err(missing) => return Err(missing),
     };
+    let clients_refused = tcp_port_closed::refused(evidence);
     let mut findings = Vec::new();
     for (port, times) in changes {
         if times.value < ONCE.value {
@@ -66,16 +74,21 @@ fn judge(evidence: &Evidence) -> Judgement {
                 )
             });
         let number = port.name().trim_start_matches("tcp/");
+        let met = clients_refused.filter(|_| !refused.is_empty());
+        let clients = met.map_or(String::new(), |rate| {
+            format!(", and {} connections were refused", say::rate(rate))
+        });
         let again = times.value >= AGAIN.value;
         let often = if again {
             format!(" {} times", say::whole(times.value))
         } else {
             String::new()
         };
-        let sentence =
-            format!("the service on {number} restarted{often} in the window{who}{refused}");
-        // Once is a deployment, and without a gap one process hands over to the next.
-        let finding = if again && !refused.is_empty() {
+        let sentence = format!(
+            "the service on {number} restarted{often} in the window{who}{refused}{clients}"
+        );
+        // Once is a deployment, if its clients did not meet the gap; without one a process hands over to the next.
+        let finding = if (again || met.is_some()) && !refused.is_empty() {
             Finding::act(port, sentence).severity(Grade::High)
         } else {
             Finding::watch(port, sentence).severity(Grade::Medium)

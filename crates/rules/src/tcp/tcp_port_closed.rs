@@ -1,6 +1,6 @@
 //! `tcp-port-closed`: clients ask for a port at which no process listens, and the kernel answers with a reset.
 
-use rungwise_model::check::{Finding, Grade};
+use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
@@ -48,6 +48,19 @@ pub(crate) static RULE: Rule = Rule {
     },
     judge,
 };
+
+/// Connections refused per second because no process listens, where this rule acts on them.
+pub(crate) fn refused(evidence: &Evidence) -> Option<f64> {
+    let findings = judge(evidence).ok()?;
+    let acts = findings
+        .iter()
+        .any(|finding| finding.outcome == Outcome::Act);
+    let value = |key| evidence.host(key).ok().map(|reading| reading.value);
+    let explained = value(&keys::TCP_RESET_UNREAD)?
+        + value(&keys::TCP_ATTEMPTS_FAILED)?
+        + value(&keys::TCP_LISTEN_OVERFLOWS)?;
+    acts.then_some(value(&keys::TCP_RESETS_SENT)? - explained)
+}
 
 fn judge(evidence: &Evidence) -> Judgement {
     let resets = evidence.host(&keys::TCP_RESETS_SENT)?;

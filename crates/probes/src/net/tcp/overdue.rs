@@ -15,8 +15,11 @@ use crate::{Window, enter};
 /// Milliseconds after which an acknowledgement is overdue.
 const OVERDUE_MS: u32 = 60;
 
-/// Maximum round trip for this, microseconds.
+/// Maximum shortest round trip for this, microseconds: the path.
 const NEAR_US: u32 = 10_000;
+
+/// Maximum mean round trip for this, microseconds. Delayed acknowledgements of 40 ms make it long on the shortest path.
+const MEAN_US: u32 = 40_000;
 
 /// Fewest samples that give a mean.
 const FEWEST: usize = 12;
@@ -50,7 +53,8 @@ fn is_overdue(socket: &TcpSocket) -> bool {
     let waits = socket.info.as_ref().is_some_and(|info| {
         info.unacked > 0
             && info.probes == 0
-            && info.rtt <= NEAR_US
+            && info.rtt <= MEAN_US
+            && info.min_rtt.unwrap_or(info.rtt).min(info.rtt) <= NEAR_US
             && info.last_data_sent_ms >= OVERDUE_MS
             && info.last_ack_recv_ms >= OVERDUE_MS
     });
@@ -66,7 +70,8 @@ mod tests {
     fn overdue(change: fn(&mut TcpInfo)) -> bool {
         let mut info = TcpInfo {
             unacked: 1,
-            rtt: 300,
+            rtt: 13_000,
+            min_rtt: Some(17),
             last_data_sent_ms: 120,
             last_ack_recv_ms: 130,
             ..TcpInfo::default()
@@ -87,6 +92,8 @@ mod tests {
             |info| info.last_data_sent_ms = 40,
             |info| info.last_ack_recv_ms = 1,
             |info| info.rtt = 80_000,
+            |info| info.min_rtt = Some(12_000),
+            |info| info.min_rtt = None,
             |info| info.probes = 1,
         ] {
             assert!(!overdue(ordinary));
