@@ -12,8 +12,7 @@ use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
 use super::disk_saturated;
-use crate::process::SERVICE;
-use crate::process::{called, is_service};
+use crate::process::{SERVICE, called, is_service, process_blocked};
 use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
@@ -80,6 +79,7 @@ pub(crate) static RULE: Rule = Rule {
             &keys::DISK_FLUSHES,
             &keys::DISK_FLUSH_TIME,
             &keys::DISK_USERS,
+            &keys::PROCESS_FREEZES,
             &keys::PROCESS_SYNCING,
             &keys::PROCESS_SYNCS,
             &keys::PROCESS_SYNC_LONGEST,
@@ -95,7 +95,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A disk whose flushes take more than 2 ms each and together more than 20 % of the window, while some task waits for a \
             disk in more than 10 % of the time. A process that serves clients and is in fsync in 3 % of the samples is watched; in 50 %, it is something to act on, unless its disk is slow for any request (disk-saturated): then fewer syncs are the lesser remedy, and it is watched. A service \
-            is also something to act on if it calls fsync five times a second or more, 0.5 % of the calls take 10 ms or longer, and the longest is more than twice the median.",
+            is also something to act on if it calls fsync five times a second or more, 0.5 % of the calls take 10 ms or longer, and the longest is more than twice the median; it is watched while its file system is frozen repeatedly (process-blocked).",
         hurts: "Each commit or synced log line waits for a flush. The rate of one writer is at most one over that time, \
             whatever the CPU and the disk could do.",
         todo: "Sync in groups instead of for each request (commit_delay of PostgreSQL, appendfsync everysec of Redis, buffered access \
@@ -207,7 +207,9 @@ fn slowest(evidence: &Evidence) -> Vec<Finding> {
             number_of(Unit::Seconds, slowest.longest.value),
             number_of(Unit::Seconds, slowest.median.value)
         );
-        let finding = if is_slow {
+        // A thaw lets all writes of a file system go at once.
+        let is_frozen = process_blocked::is_frozen(evidence, slowest.process);
+        let finding = if is_slow || is_frozen {
             Finding::watch(slowest.process, sentence)
         } else {
             Finding::act(slowest.process, sentence)

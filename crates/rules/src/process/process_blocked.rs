@@ -115,6 +115,12 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(findings)
 }
 
+/// The process waits for a file system that is frozen repeatedly.
+pub(crate) fn is_frozen(evidence: &Evidence, process: &Subject) -> bool {
+    let met = evidence.quantity(&keys::PROCESS_FREEZES, process);
+    met.is_ok_and(|met| met.value >= FROZEN.value)
+}
+
 /// Processes that wait for a file system that is frozen repeatedly.
 fn frozen(evidence: &Evidence) -> Vec<Finding> {
     let shares = evidence.each(&keys::PROCESS_FREEZES).unwrap_or_default();

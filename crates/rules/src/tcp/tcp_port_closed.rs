@@ -1,7 +1,7 @@
 //! `tcp-port-closed`: clients ask for a port at which no process listens, and the kernel answers with a reset.
 
 use rungwise_model::check::{Finding, Grade, Outcome};
-use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
@@ -52,14 +52,20 @@ pub(crate) static RULE: Rule = Rule {
 /// Connections refused per second because no process listens, where this rule acts on them.
 pub(crate) fn refused(evidence: &Evidence) -> Option<f64> {
     let findings = judge(evidence).ok()?;
-    let acts = findings
-        .iter()
-        .any(|finding| finding.outcome == Outcome::Act);
-    let value = |key| evidence.host(key).ok().map(|reading| reading.value);
-    let explained = value(&keys::TCP_RESET_UNREAD)?
-        + value(&keys::TCP_ATTEMPTS_FAILED)?
-        + value(&keys::TCP_LISTEN_OVERFLOWS)?;
-    acts.then_some(value(&keys::TCP_RESETS_SENT)? - explained)
+    let mut outcomes = findings.iter().map(|finding| finding.outcome);
+    let acts = outcomes.any(|outcome| outcome == Outcome::Act);
+    unexplained(evidence).ok().filter(|_| acts)
+}
+
+/// Resets per second that nothing of this host explains.
+fn unexplained(evidence: &Evidence) -> Result<f64, Missing> {
+    let of = |key| evidence.host(key).map(|reading| reading.value);
+    // A full accept queue may answer with resets as well (tcp_abort_on_overflow). Attempts of this host fail here or elsewhere, and only
+    // those that fail here are reset here: where some fail elsewhere, this is too little.
+    let explained = of(&keys::TCP_RESET_UNREAD)?
+        + of(&keys::TCP_ATTEMPTS_FAILED)?
+        + of(&keys::TCP_LISTEN_OVERFLOWS)?;
+    Ok((of(&keys::TCP_RESETS_SENT)? - explained).max(0.0))
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
@@ -69,10 +75,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let opened = evidence.host(&keys::TCP_OPENED)?;
     let connects = evidence.host(&keys::TCP_CONNECTS)?;
     let overflows = evidence.host(&keys::TCP_LISTEN_OVERFLOWS)?;
-    // A full accept queue may answer with resets as well (tcp_abort_on_overflow). Attempts of this host fail here or elsewhere, and only
-    // those that fail here are reset here: where some fail elsewhere, this is too little.
-    let explained = unread.value + failed.value + overflows.value;
-    let refused = (resets.value - explained).max(0.0);
+    let refused = unexplained(evidence)?;
     let accepted = (opened.value - connects.value).max(0.0);
     let share = refused / (refused + accepted).max(f64::MIN_POSITIVE);
     let lasts = resets.lasts(|rate| rate > REFUSED.value);
