@@ -3,7 +3,10 @@
 //! A workload reports some of these, and any other number that a scenario picks from its output; a metric is a name, a unit and the better direction.
 
 use rungwise_load::Parameters;
-use rungwise_model::metric::{BYTES_PER_REQUEST, Unit, find};
+use rungwise_model::metric::{
+    BYTES_PER_REQUEST, GC_LONGEST_PAUSE, GC_LONGEST_REMARK, GC_PAUSE_SHARE, GC_PROMOTED_PER_S,
+    Unit, find,
+};
 use rungwise_model::tune::Run;
 use rungwise_stats::decide::Direction;
 use serde::{Deserialize, Serialize};
@@ -15,8 +18,22 @@ pub const OF_CPU: [&str; 3] = [
     "client.cpu_us_per_tx",
 ];
 
-/// Metrics of a service that is a JVM. They are measured where a scenario names them, since that stops the JVM for a moment.
-pub const OF_JVM: [&str; 1] = [BYTES_PER_REQUEST];
+/// Metrics of a service that is a JVM. They are measured where a scenario names them: the JVM is asked for them.
+pub const OF_JVM: [&str; 5] = [
+    BYTES_PER_REQUEST,
+    GC_PAUSE_SHARE,
+    GC_LONGEST_PAUSE,
+    GC_LONGEST_REMARK,
+    GC_PROMOTED_PER_S,
+];
+
+/// Metrics of the garbage collector, from a log that the service's JVM is asked for.
+pub const OF_GC: [&str; 4] = [
+    GC_PAUSE_SHARE,
+    GC_LONGEST_PAUSE,
+    GC_LONGEST_REMARK,
+    GC_PROMOTED_PER_S,
+];
 
 /// The metrics that a workload may report, with those of the CPUs and of a JVM.
 pub fn reportable(workload: &Parameters) -> Vec<&str> {
@@ -143,7 +160,7 @@ pub fn better(metric: &str) -> Option<Direction> {
 /// The unit of its values with a blank before it; empty for a plain number.
 pub fn unit(metric: &str) -> &'static str {
     match metric {
-        latency if is_latency(latency) => " us",
+        time if is_time(time) => " us",
         bytes if is_bytes(bytes) => " bytes",
         _ => "",
     }
@@ -154,9 +171,18 @@ pub fn is_bytes(metric: &str) -> bool {
     find(metric).is_some_and(|known| known.unit == Unit::Bytes)
 }
 
-/// It is a latency: `p50`, `p99.9`, `mean`, `max`.
-pub fn is_latency(metric: &str) -> bool {
-    is_quantile(metric) || matches!(metric, "mean" | "max")
+/// Its values are shares of 1.
+pub fn is_share(metric: &str) -> bool {
+    find(metric).is_some_and(|known| known.unit == Unit::Share)
+}
+
+/// It is a latency (`p50`, `p99.9`, `mean`, `max`) or a pause, in microseconds.
+pub fn is_time(metric: &str) -> bool {
+    is_quantile(metric)
+        || matches!(
+            metric,
+            "mean" | "max" | GC_LONGEST_PAUSE | GC_LONGEST_REMARK
+        )
 }
 
 fn is_quantile(metric: &str) -> bool {

@@ -83,6 +83,11 @@ const BUILTINS: &[Builtin] = &[
         sources: ORDERS,
     },
     Builtin {
+        name: "mass-connections",
+        text: include_str!("../../../labs/mass-connections/scenario.toml"),
+        sources: MASS,
+    },
+    Builtin {
         name: "redis-command",
         text: include_str!("../../../labs/redis-command/scenario.toml"),
         sources: &[],
@@ -131,6 +136,34 @@ const HELLO: &[(&str, &str)] = &[
     (
         "src/main/java/demo/Settings.java",
         include_str!("../../../labs/dubbo-burst/src/main/java/demo/Settings.java"),
+    ),
+];
+
+/// The server of the lab with many connections.
+const MASS: &[(&str, &str)] = &[
+    (
+        "pom.xml",
+        include_str!("../../../labs/mass-connections/pom.xml"),
+    ),
+    (
+        "src/main/java/demo/Connection.java",
+        include_str!("../../../labs/mass-connections/src/main/java/demo/Connection.java"),
+    ),
+    (
+        "src/main/java/demo/Garbage.java",
+        include_str!("../../../labs/mass-connections/src/main/java/demo/Garbage.java"),
+    ),
+    (
+        "src/main/java/demo/Server.java",
+        include_str!("../../../labs/mass-connections/src/main/java/demo/Server.java"),
+    ),
+    (
+        "src/main/java/demo/Session.java",
+        include_str!("../../../labs/mass-connections/src/main/java/demo/Session.java"),
+    ),
+    (
+        "src/main/java/demo/Settings.java",
+        include_str!("../../../labs/mass-connections/src/main/java/demo/Settings.java"),
     ),
 ];
 
@@ -187,6 +220,8 @@ pub struct Scenario {
     pub turns: bool,
     /// What requests allocate in the service's JVM is measured in each run.
     pub allocation: bool,
+    /// What the service's JVM collects is measured in each run.
+    pub collections: bool,
     /// The state in which the ladder starts.
     pub start: Start,
     /// The changes to try, in order; none where they are found.
@@ -463,8 +498,9 @@ impl Scenario {
     /// Shorter runs and one early look: for a first impression, and blind to small effects.
     pub fn make_quick(&mut self) {
         self.quick = true;
-        // Code that the JIT compiler has not seen long enough allocates more, and few requests allocate less than the JVM rounds.
-        if !self.allocation {
+        // Code that the JIT compiler has not seen long enough allocates more, few requests allocate less than the JVM rounds, and a short window may have
+        // no collection.
+        if !self.allocation && !self.collections {
             self.warmup = self.warmup.min(Duration::from_millis(40));
             self.measure = self.measure.min(self.workload.traffic().kind().quick);
         }

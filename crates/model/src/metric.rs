@@ -30,6 +30,14 @@ pub struct Metric {
 
 /// Heap that the service's JVM allocates for each request that it answers.
 pub const BYTES_PER_REQUEST: &str = "bytes_per_request";
+/// Share of the time in which a collection stopped all threads of the service's JVM.
+pub const GC_PAUSE_SHARE: &str = "gc_pause_share";
+/// The longest of these pauses.
+pub const GC_LONGEST_PAUSE: &str = "gc_longest_pause";
+/// The longest pause that ended a concurrent mark, without a young collection within it; 0 where there was none.
+pub const GC_LONGEST_REMARK: &str = "gc_longest_remark";
+/// Bytes that moved to the old generation in a second.
+pub const GC_PROMOTED_PER_S: &str = "gc_promoted_per_s";
 
 const fn less(id: &'static str, words: &'static str, unit: Unit) -> Metric {
     Metric {
@@ -41,7 +49,7 @@ const fn less(id: &'static str, words: &'static str, unit: Unit) -> Metric {
 }
 
 /// All but the quantiles of the latency, which are `p` and a percentage: `p50`, `p99.9`.
-pub static METRICS: [Metric; 9] = [
+pub static METRICS: [Metric; 13] = [
     Metric {
         id: "rate",
         words: "transaction rate",
@@ -64,6 +72,10 @@ pub static METRICS: [Metric; 9] = [
         Unit::Micros,
     ),
     less(BYTES_PER_REQUEST, "heap allocated per request", Unit::Bytes),
+    less(GC_PAUSE_SHARE, "share of time in GC pauses", Unit::Share),
+    less(GC_LONGEST_PAUSE, "longest GC pause", Unit::Micros),
+    less(GC_LONGEST_REMARK, "longest remark pause", Unit::Micros),
+    less(GC_PROMOTED_PER_S, "bytes promoted per second", Unit::Bytes),
 ];
 
 /// The metric of this name, where its meaning is known.

@@ -42,7 +42,7 @@ use finish::Ending;
 /// guard process when the process is killed.
 #[derive(Debug, clap::Args)]
 pub struct Request {
-    /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto, redis-command, dubbo-burst,
+    /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto, redis-command, dubbo-burst, mass-connections,
     /// web-nginx, web-nginx-auto, heap-per-request, heap-per-request-cases, heap-per-request-jmeter,
     /// heap-per-request-jvms).
     #[arg(required_unless_present = "resume")]

@@ -38,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "rungwise-stats",
             "rungwise-load",
+            "rungwise-gclog",
             "rungwise-jvm",
             "rungwise-knobs",
             "rungwise-probes",

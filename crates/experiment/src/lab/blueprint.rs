@@ -115,6 +115,8 @@ pub struct Blueprint {
     pub(crate) turns: bool,
     /// What requests allocate in the service's JVM is measured in each run.
     pub(crate) allocation: bool,
+    /// What the service's JVM collects is measured in each run.
+    pub(crate) collections: bool,
     /// Neither a rate nor a latency is judged.
     pub(crate) untimed: bool,
 }
@@ -199,9 +201,13 @@ impl Blueprint {
             loader,
             words,
             cpus: means.cpus.clone(),
-            // Counted requests come before and after a run, and have no turns.
-            turns: scenario.turns && !scenario.allocation && scenario.warmup_requests == 0,
+            // Counted requests come before and after a run, and have no turns; nor has a collection, which would reach into those of the other.
+            turns: scenario.turns
+                && !scenario.allocation
+                && !scenario.collections
+                && scenario.warmup_requests == 0,
             allocation: scenario.allocation,
+            collections: scenario.collections,
             untimed: !scenario.judging.is_timed(),
         })
     }

@@ -7,6 +7,7 @@
 mod allocation;
 mod blueprint;
 mod capture;
+mod collections;
 mod knobs;
 mod program;
 mod read_back;
@@ -37,6 +38,7 @@ use rungwise_stats::histogram::Histogram;
 use self::allocation::{Allocation, Blocks};
 pub use self::blueprint::{Blueprint, Loader, Means, Own};
 pub use self::capture::{CapturePlace, Capturer};
+use self::collections::Collections;
 pub use self::knobs::Found;
 use self::knobs::Knobs;
 pub use self::program::Program;
@@ -58,6 +60,7 @@ pub struct Lab {
     topology: Topology,
     loader: Loader,
     allocation: Allocation,
+    collections: Collections,
     untimed: bool,
     cpus: usize,
     began: Instant,
@@ -115,6 +118,7 @@ impl Lab {
             topology,
             loader: blueprint.loader.clone(),
             allocation: Allocation::new(blueprint.allocation),
+            collections: Collections::new(blueprint.collections),
             untimed: blueprint.untimed,
             places,
             cpus: blueprint.cpus.len(),
@@ -193,7 +197,9 @@ impl Lab {
         set.and_then(|()| {
             let started = |pid| self.knobs.answer_for(pid);
             self.running.ensure(&self.topology, variant, started)?;
-            self.allocation.follow(&self.running)
+            self.allocation.follow(&self.running)?;
+            let scratch = Path::new(&self.places.scratch);
+            self.collections.follow(&self.running, scratch)
         })
         .map_err(|error| self.blamed(error))
     }
@@ -251,10 +257,14 @@ impl Lab {
         let sources = self.cpu_sources();
         let meter = EdgeMeter::new(&sources);
         let witness = Witness::for_service(&self.topology, &self.running, load, target);
+        let collections = self.collections.log();
         let on_edge = |edge: Edge| {
             turn(&meter, edge);
             if let Some(witness) = &witness {
                 witness.at(edge);
+            }
+            if let Some(log) = &collections {
+                log.at(edge);
             }
         };
         let thread_start = self.topology.client_entry();
@@ -277,6 +287,9 @@ impl Lab {
         let answered = counted.unwrap_or(completed.arrived);
         let mut sample = self.sample(at_s, completed, closed(meter)?, &sources);
         sample.run.served = witness.and_then(Witness::seen);
+        if let Some(log) = collections {
+            log.put(&mut sample.run);
+        }
         if let Some(counters) = self.allocation.counters() {
             let blocks = Blocks {
                 load,
@@ -409,7 +422,14 @@ impl Lab {
         let service = Vec::from_iter(self.service_cpu());
         let counters = self.allocation.counters();
         let before = counters.as_ref().map(|counters| counters.at_rest());
+        let collections = self.collections.log();
+        if let Some(log) = &collections {
+            log.at(Edge::Began);
+        }
         let ran = self.run_to_end(program, (&variant.workload, None), &service)?;
+        if let Some(log) = &collections {
+            log.at(Edge::Ended);
+        }
         let figures = ran.figures;
         let rate_per_s = figures.rate_per_s.or(ran.picked.get("rate").copied());
         // Where the program tells neither rate nor time, a run counts as one transaction.
@@ -426,7 +446,7 @@ impl Lab {
         let mut metrics: BTreeMap<String, f64> = figures.latency_us.clone();
         for (name, number) in &ran.picked {
             // Latencies are picked in seconds and reported in microseconds; the reader's own come first.
-            let unit = if metric::is_latency(name) { 1e6 } else { 1.0 };
+            let unit = if metric::is_time(name) { 1e6 } else { 1.0 };
             metrics.entry(name.clone()).or_insert(number * unit);
         }
         // These stand by themselves.
@@ -457,6 +477,9 @@ impl Lab {
                 .map_err(|error| error.to_string())
                 .and_then(|before| allocation::of_program(before, &counters, answered));
             allocation::put(&mut sample.run, bytes);
+        }
+        if let Some(log) = collections {
+            log.put(&mut sample.run);
         }
         Ok(sample)
     }

@@ -236,7 +236,8 @@ pub(super) struct ObjectiveTable {
     /// Limits with a veto: `loss <= 1%`, `errors == 0`, `p99 < 20ms`.
     #[serde(default)]
     pub guards: Vec<At<String>>,
-    /// Metrics that are measured and shown without deciding anything: `bytes_per_request`. All other metrics always are.
+    /// Metrics of a service's JVM that are measured and shown without deciding anything: `bytes_per_request`, `gc_pause_share`, `gc_longest_pause`,
+    /// `gc_longest_remark`, `gc_promoted_per_s`. All other metrics always are.
     #[serde(default)]
     pub readings: Vec<At<String>>,
 }

@@ -57,14 +57,15 @@ pub(super) fn resolve(
         reader.changed(&document, &rungs);
     }
     let objective = reader.objective(&document.objective, &workload);
-    let allocation = reader.allocation(&document.objective, &objective);
+    let started = matches!(service, Some(Service::Started(_)) | None);
+    let of_jvm = reader.of_jvm(&document.objective, &objective, started);
     let on_this_host = matches!(topology, Some(Topology::Host { .. }));
     let auto = reader.auto(document.auto.as_ref(), auto, on_this_host, switches);
     let comparisons = match &auto {
         Some(auto) => auto.comparisons(),
         None => Design::count_comparisons(&rungs),
     };
-    let by_count = reader.by_count(&document.experiment, &workload, allocation);
+    let by_count = reader.by_count(&document.experiment, &workload, of_jvm.allocation);
     let (warmup, measure, judging) =
         reader.experiment(&document.experiment, &workload, objective, comparisons);
     if let Parameters::Command(command) = &workload
@@ -99,7 +100,8 @@ pub(super) fn resolve(
         counted_requests: by_count.counted,
         measure,
         turns: document.experiment.turns.unwrap_or(true),
-        allocation,
+        allocation: of_jvm.allocation,
+        collections: of_jvm.collections,
         start,
         rungs,
         auto,

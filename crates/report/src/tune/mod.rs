@@ -5,6 +5,7 @@
 //! others measured are shown beside ours and never enter them.
 
 mod asked;
+mod collections;
 mod cost;
 mod grid;
 mod ladder;
@@ -28,6 +29,7 @@ pub fn blocks(report: &TuneReport) -> Vec<Block> {
         blocks.push(ladder::table(report));
         blocks.extend(asked::table(report));
     }
+    blocks.extend(collections::blocks(report));
     blocks.extend(grid::blocks(report));
     let over_time = timeline::charts(report);
     if !over_time.is_empty() {

@@ -33,6 +33,7 @@ mod jvm_switches;
 mod ladder;
 mod live_profiles;
 mod live_threads;
+mod mass_lab;
 mod peers;
 mod plants;
 mod profiles;

@@ -32,6 +32,14 @@ pub(super) struct ByCount {
     pub(super) counted: Option<u64>,
 }
 
+/// What is asked of the service's JVM in each run.
+pub(super) struct OfJvm {
+    /// What requests allocate.
+    pub(super) allocation: bool,
+    /// What is collected.
+    pub(super) collections: bool,
+}
+
 impl Reader<'_, '_> {
     pub(super) fn objective(
         &mut self,
@@ -72,12 +80,13 @@ impl Reader<'_, '_> {
         (objective, guards)
     }
 
-    /// Whether what requests allocate is asked for, by the metric that decides, a limit, or for its own sake.
-    pub(super) fn allocation(
+    /// What is asked for, by the metric that decides, a limit, or for its own sake. The service is `started` by rungwise, or ran before.
+    pub(super) fn of_jvm(
         &mut self,
         table: &ObjectiveTable,
         (objective, guards): &(Objective, Vec<Guard>),
-    ) -> bool {
+        started: bool,
+    ) -> OfJvm {
         let mut names = vec![objective.metric()];
         names.extend(guards.iter().filter_map(|guard| match guard {
             Guard::Other { name, .. } => Some(name.as_str()),
@@ -96,7 +105,18 @@ impl Reader<'_, '_> {
             }
             names.push(name);
         }
-        names.contains(&BYTES_PER_REQUEST)
+        let of_gc = names.iter().find(|name| metric::OF_GC.contains(name));
+        if let (Some(name), false) = (of_gc, started) {
+            let message = format!(
+                "{name} is read from a log that the JVM is told to write, which only a service with a 'command' is: this one runs already; \
+                 `rungwise jvm gc` reads the log that it writes"
+            );
+            self.problems.add(0..0, "objective", message);
+        }
+        OfJvm {
+            allocation: names.contains(&BYTES_PER_REQUEST),
+            collections: of_gc.is_some(),
+        }
     }
 
     /// A metric that the workload reports, and of which this is the better way.
@@ -110,7 +130,7 @@ impl Reader<'_, '_> {
             Direction::HigherIsBetter => (at.get(), "objective.maximise", "minimise"),
             Direction::LowerIsBetter => (at.get(), "objective.minimise", "maximise"),
         };
-        if matches!(name.as_str(), "loss" | "errors") {
+        if matches!(name.as_str(), "loss" | "errors") || metric::OF_GC.contains(&name.as_str()) {
             let message = format!(
                 "{name} cannot be the objective: a ratio to 0 is undefined; make it a guard: guards = [\"{name} == 0\"]"
             );
@@ -352,13 +372,17 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
 
 /// A value of a metric; none if it is no number.
 fn amount(metric: &str, text: &str) -> Result<Option<f64>, String> {
-    if metric::is_latency(metric) {
+    if metric::is_time(metric) {
         let time = units::duration(text).map_err(|error| error.to_string())?;
         return Ok(Some(time.as_secs_f64() * 1e6));
     }
     if metric::is_bytes(metric) {
         let bytes = units::bytes(text).map_err(|error| error.to_string())?;
         return Ok(Some(bytes as f64));
+    }
+    if metric::is_share(metric) {
+        let share = units::fraction(text).map_err(|error| error.to_string())?;
+        return Ok(Some(share));
     }
     let number = text.trim_end_matches('%').parse::<f64>().ok();
     Ok(number.filter(|number| number.is_finite() && *number >= 0.0))
