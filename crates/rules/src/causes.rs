@@ -125,6 +125,8 @@ const CAUSES: &[(&str, &[&str])] = &[
             "connect-unanswered",
             "tcp-retrans",
             "tcp-stalled",
+            // Packets that wait for an address are dropped without a reason when it does not come.
+            "unexplained-loss",
         ],
     ),
     ("nf-drop", &["tcp-retrans", "tcp-stalled"]),
