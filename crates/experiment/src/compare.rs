@@ -451,9 +451,12 @@ impl Compared {
 
 /// The message if a metric is above its limit, and not because of the variant without the change alone.
 fn rose(name: &str, before: f64, after: f64, at_most: f64) -> Option<String> {
-    let show = |value: f64| match metric::is_share(name) {
-        true => format!("{:.1} %", value * 100.0),
-        false => format!("{value:.0}{}", metric::unit(name)),
+    let show = |value: f64| {
+        if metric::is_share(name) {
+            format!("{:.1} %", value * 100.0)
+        } else {
+            format!("{value:.0}{}", metric::unit(name))
+        }
     };
     (after > at_most && after > before).then(|| {
         let [before, after, at_most] = [before, after, at_most].map(show);

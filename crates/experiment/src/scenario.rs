@@ -195,6 +195,15 @@ const ORDERS: &[(&str, &str)] = &[
     ),
 ];
 
+/// What is asked of a service's JVM in each run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfJvm {
+    /// What requests allocate.
+    pub allocation: bool,
+    /// What the collector did.
+    pub collections: bool,
+}
+
 /// A scenario whose every value was checked.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -218,10 +227,8 @@ pub struct Scenario {
     pub measure: Duration,
     /// Variants take turns of a few milliseconds where they can.
     pub turns: bool,
-    /// What requests allocate in the service's JVM is measured in each run.
-    pub allocation: bool,
-    /// What the service's JVM collects is measured in each run.
-    pub collections: bool,
+    /// What is asked of the service's JVM in each run.
+    pub of_jvm: OfJvm,
     /// The state in which the ladder starts.
     pub start: Start,
     /// The changes to try, in order; none where they are found.
@@ -500,7 +507,7 @@ impl Scenario {
         self.quick = true;
         // Code that the JIT compiler has not seen long enough allocates more, few requests allocate less than the JVM rounds, and a short window may have
         // no collection.
-        if !self.allocation && !self.collections {
+        if self.of_jvm == OfJvm::default() {
             self.warmup = self.warmup.min(Duration::from_millis(40));
             self.measure = self.measure.min(self.workload.traffic().kind().quick);
         }

@@ -17,7 +17,7 @@ use super::allocation;
 use super::program::Program;
 use super::topology::Wanted;
 use crate::scenario::command::Output;
-use crate::scenario::{Places, ReadyBy, Scenario, Service, Topology, fill};
+use crate::scenario::{OfJvm, Places, ReadyBy, Scenario, Service, Topology, fill};
 use crate::stage::{Changes, Setting};
 
 /// What the machine and the user allow.
@@ -113,10 +113,8 @@ pub struct Blueprint {
     pub cpus: Vec<usize>,
     /// Variants take turns where they can.
     pub(crate) turns: bool,
-    /// What requests allocate in the service's JVM is measured in each run.
-    pub(crate) allocation: bool,
-    /// What the service's JVM collects is measured in each run.
-    pub(crate) collections: bool,
+    /// What is asked of the service's JVM in each run.
+    pub(crate) of_jvm: OfJvm,
     /// Neither a rate nor a latency is judged.
     pub(crate) untimed: bool,
 }
@@ -203,11 +201,9 @@ impl Blueprint {
             cpus: means.cpus.clone(),
             // Counted requests come before and after a run, and have no turns; nor has a collection, which would reach into those of the other.
             turns: scenario.turns
-                && !scenario.allocation
-                && !scenario.collections
+                && scenario.of_jvm == OfJvm::default()
                 && scenario.warmup_requests == 0,
-            allocation: scenario.allocation,
-            collections: scenario.collections,
+            of_jvm: scenario.of_jvm,
             untimed: !scenario.judging.is_timed(),
         })
     }
@@ -231,7 +227,7 @@ impl Blueprint {
     /// Seconds of a run after it is measured, about: blocks of counted requests for what they allocate.
     pub fn counted_s(&self) -> f64 {
         match &self.loader {
-            Loader::Own(own) if self.allocation && own.counted_requests.is_none() => {
+            Loader::Own(own) if self.of_jvm.allocation && own.counted_requests.is_none() => {
                 allocation::PART * own.measure.as_secs_f64()
             }
             Loader::Own(_) | Loader::Program(_) => 0.0,
@@ -242,7 +238,7 @@ impl Blueprint {
     pub fn requests(&self) -> u64 {
         match &self.loader {
             Loader::Own(own) => {
-                let counted = own.counted_requests.filter(|_| self.allocation);
+                let counted = own.counted_requests.filter(|_| self.of_jvm.allocation);
                 own.warmup_requests + counted.map_or(0, allocation::with_first)
             }
             Loader::Program(program) => {

@@ -4,11 +4,11 @@
 //! all collectors are seen alike. The length of the log at both edges of the window says which lines belong to a run: a pause counts in the window
 //! in which it ends.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rungwise_gclog::{Event, Kind, Parser, Pause};
+use rungwise_host::files;
 use rungwise_host::hotspot::Jvm;
 use rungwise_load::engine::Edge;
 use rungwise_model::metric::{
@@ -116,7 +116,7 @@ pub(super) struct Log {
 impl Log {
     /// Notes the length of the log at an edge of the window.
     pub(super) fn at(&self, edge: Edge) {
-        let length = fs::metadata(&self.path).ok().map(|file| file.len());
+        let length = self.path.metadata().ok().map(|file| file.len());
         let mut edges = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
         match edge {
             Edge::Began => edges[0] = length,
@@ -128,9 +128,9 @@ impl Log {
     pub(super) fn put(self, run: &mut Run) {
         let edges = self.edges.into_inner();
         let read = match edges.unwrap_or_else(PoisonError::into_inner) {
-            [Some(began), Some(ended)] => fs::read(&self.path)
+            [Some(began), Some(ended)] => files::read(&self.path)
                 .map(|text| Seen::between(&text, began, ended))
-                .map_err(|error| format!("cannot read {}: {error}", self.path.display())),
+                .map_err(|error| error.to_string()),
             _ => Err(format!("{} was not there", self.path.display())),
         };
         match read {
@@ -163,7 +163,7 @@ impl Seen {
     fn between(text: &[u8], began: u64, ended: u64) -> Self {
         let end = text.len().min(usize::try_from(ended).unwrap_or(usize::MAX));
         let start = end.min(usize::try_from(began).unwrap_or(usize::MAX));
-        let lines = text[..start].iter().filter(|byte| **byte == b'\n').count() as u64;
+        let lines = text[..start].split(|byte| *byte == b'\n').count() as u64 - 1;
         let mut seen = Self::default();
         let mut parser = Parser::new();
         let mut sink = |_: &_, event: Event<'_>| match event {

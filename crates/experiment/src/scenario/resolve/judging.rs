@@ -10,9 +10,9 @@ use rungwise_model::units;
 use rungwise_stats::decide::Direction;
 use rungwise_stats::interval::FEWEST;
 
-use super::super::command;
 use super::super::document::{At, ExperimentTable, ObjectiveTable};
 use super::super::problem::did_you_mean;
+use super::super::{OfJvm, command};
 use super::Reader;
 use crate::design::{Control, Guard, Judging, Objective};
 use crate::metric;
@@ -30,14 +30,6 @@ pub(super) struct ByCount {
     pub(super) warmup: u64,
     /// After it, where their allocation is counted; absent, as many as were answered.
     pub(super) counted: Option<u64>,
-}
-
-/// What is asked of the service's JVM in each run.
-pub(super) struct OfJvm {
-    /// What requests allocate.
-    pub(super) allocation: bool,
-    /// What is collected.
-    pub(super) collections: bool,
 }
 
 impl Reader<'_, '_> {

@@ -205,7 +205,7 @@ fn requests_are_counted_only_where_rungwise_sends_and_counts_them() {
 fn allocation_is_measured_where_the_file_names_it() {
     let asked = |objective: &str| {
         let text = with("[[rungs]]", &format!("objective = {objective}\n[[rungs]]"));
-        parse(&text).map(|scenario| scenario.allocation)
+        parse(&text).map(|scenario| scenario.of_jvm.allocation)
     };
     for objective in [
         "{ minimise = \"bytes_per_request\" }",
