@@ -34,7 +34,7 @@ fn sessions_die_young_where_the_young_generation_is_large() {
     for (whole, short) in [
         ("count = 10000", "count = 1000"),
         ("ping = \"2s\"", "ping = \"250ms\""),
-        ("warmup = \"6s\"", "warmup = \"1s\""),
+        ("warmup = \"15s\"", "warmup = \"1s\""),
         ("measure = \"16s\"", "measure = \"2s\""),
         ("looks = [4, 6, 8]", "looks = [4]"),
         ("quiet = \"12%\"", "quiet = \"100%\"\nmax_discards = 1"),
