@@ -1,6 +1,6 @@
 //! What the garbage collector of the service's JVM did in a run, from a log that the JVM is asked for.
 //!
-//! After each start of the service its JVM is told to log into the scratch folder (`VM.log`, JDK 9 and later), so that its command stays as it is and
+//! After each start of the service its JVM is asked to log into the scratch folder (`VM.log`, JDK 9 and later), so that its command stays as it is and
 //! all collectors are seen alike. The length of the log at both edges of the window says which lines belong to a run: a pause counts in the window
 //! in which it ends.
 

@@ -59,7 +59,7 @@ fn sessions_die_young_where_the_young_generation_is_large() {
     let before = Machine::now();
     let (_, report) = climbed(&bench, &scenario);
     before.assert_unchanged();
-    // Beside other tests the client may be late, so that a pair does not count; what its halves say about collections holds all the same.
+    // Beside other tests the client may be late, so that a pair does not count; its readings of collections are valid anyway.
     let of = |id: &str, half: &str, metric: &str| -> f64 {
         let rungs = report["rungs"].as_array().unwrap();
         let rung: &Value = rungs.iter().find(|rung| rung["id"] == id).unwrap();
@@ -113,5 +113,5 @@ fn a_log_cannot_be_asked_of_a_service_that_runs_already() {
     let refused = bench.run(&["tune", scenario.to_str().unwrap(), "--dry-run"]);
     refused
         .expect(2)
-        .says(&["gc_pause_share is read from a log that the JVM is told to write"]);
+        .says(&["gc_pause_share is read from a log that the JVM is asked to write"]);
 }

@@ -100,8 +100,8 @@ impl Reader<'_, '_> {
         let of_gc = names.iter().find(|name| metric::OF_GC.contains(name));
         if let (Some(name), false) = (of_gc, started) {
             let message = format!(
-                "{name} is read from a log that the JVM is told to write, which only a service with a 'command' is: this one runs already; \
-                 `rungwise jvm gc` reads the log that it writes"
+                "{name} is read from a log that the JVM is asked to write, and this service runs already; use a service with a 'command', \
+                 or read its own log with `rungwise jvm gc`"
             );
             self.problems.add(0..0, "objective", message);
         }
