@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -19,9 +18,6 @@ use crate::tree::Tree;
 const SKIPPED: &str = "RUNGWISE_SKIPPED";
 /// That file.
 const LIST: &str = "target/skipped.txt";
-
-/// How many tests run at once, for `cargo test`.
-const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Exit status when a package is missing and may not be installed: a precondition, not a failure.
 const PRECONDITION: u8 = 4;
@@ -41,18 +37,9 @@ pub fn run(tree: &Tree, no_install: bool, args: &[String]) -> Result<ExitCode> {
         .args(args)
         .env("PATH", packages::path()?)
         .env(SKIPPED, tree.join(LIST))
-        .env(THREADS, at_once().to_string())
         .status()
         .context("cannot run cargo test")?;
     ended(tree, status.success(), began)
-}
-
-/// One more than there are CPUs: tests that change the machine wait for each other, and one that waits needs no CPU.
-fn at_once() -> usize {
-    let set = std::env::var(THREADS)
-        .ok()
-        .and_then(|text| text.parse().ok());
-    set.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from) + 1)
 }
 
 /// Runs the tests that need neither root nor packages nor a JVM; what such a test finds missing after all is summed up as skipped.

@@ -138,6 +138,16 @@ impl Log {
                 let figures = seen.figures(run.cpu.seconds);
                 run.metrics
                     .extend(figures.map(|(name, value)| (name.to_owned(), value)));
+                match seen.promoted_per_s(run.cpu.seconds) {
+                    Some(value) => {
+                        run.metrics.insert(GC_PROMOTED_PER_S.to_owned(), value);
+                    }
+                    None => {
+                        let why = "the log of this collector does not say what is promoted";
+                        run.unavailable
+                            .insert(GC_PROMOTED_PER_S.to_owned(), why.to_owned());
+                    }
+                }
             }
             Err(why) => run
                 .unavailable
@@ -153,6 +163,8 @@ struct Seen {
     longest_ns: u64,
     remark_ns: u64,
     promoted: u64,
+    /// The log says of a collection, also of one before the window, how much it promoted.
+    shows_promotion: bool,
     /// Of young collections since the last pause that is not within another.
     within_ns: u64,
 }
@@ -167,9 +179,17 @@ impl Seen {
         let mut seen = Self::default();
         let mut parser = Parser::new();
         let mut sink = |_: &_, event: Event<'_>| match event {
-            Event::Pause(pause) if pause.line > lines => seen.pause(pause),
-            Event::Concurrent(phase) if phase.line > lines => {
-                seen.promoted += phase.promoted.unwrap_or(0);
+            Event::Pause(pause) => {
+                seen.shows_promotion |= pause.promoted.is_some();
+                if pause.line > lines {
+                    seen.pause(pause);
+                }
+            }
+            Event::Concurrent(phase) => {
+                seen.shows_promotion |= phase.promoted.is_some();
+                if phase.line > lines {
+                    seen.promoted += phase.promoted.unwrap_or(0);
+                }
             }
             _ => {}
         };
@@ -193,14 +213,18 @@ impl Seen {
         self.within_ns = 0;
     }
 
-    fn figures(&self, seconds: f64) -> [(&'static str, f64); 4] {
+    fn figures(&self, seconds: f64) -> [(&'static str, f64); 3] {
         let seconds = seconds.max(f64::MIN_POSITIVE);
         [
             (GC_PAUSE_SHARE, self.paused_ns as f64 / 1e9 / seconds),
             (GC_LONGEST_PAUSE, self.longest_ns as f64 / 1e3),
             (GC_LONGEST_REMARK, self.remark_ns as f64 / 1e3),
-            (GC_PROMOTED_PER_S, self.promoted as f64 / seconds),
         ]
+    }
+
+    fn promoted_per_s(&self, seconds: f64) -> Option<f64> {
+        let promoted = self.promoted as f64 / seconds.max(f64::MIN_POSITIVE);
+        self.shows_promotion.then_some(promoted)
     }
 }
 
@@ -227,25 +251,44 @@ mod tests {
     fn a_window_has_the_pauses_that_end_in_it() {
         let all = CMS.len() as u64;
         let remark = CMS.find("[3.000s]").unwrap() as u64;
-        let whole = Seen::between(CMS.as_bytes(), 0, all).figures(2.0);
+        let whole = Seen::between(CMS.as_bytes(), 0, all);
         let pairs = [
             (GC_PAUSE_SHARE, 0.055),
             (GC_LONGEST_PAUSE, 60_000.0),
             // The young collection within the remark is not part of it.
             (GC_LONGEST_REMARK, 20_000.0),
-            (GC_PROMOTED_PER_S, 7_000.0 * 1024.0 / 2.0),
         ];
-        assert_eq!(whole, pairs);
-        let second = Seen::between(CMS.as_bytes(), remark, all).figures(1.0);
-        assert_eq!(second[0], (GC_PAUSE_SHARE, 0.06));
-        assert_eq!(second[3], (GC_PROMOTED_PER_S, 2_000.0 * 1024.0));
+        assert_eq!(whole.figures(2.0), pairs);
+        assert_eq!(whole.promoted_per_s(2.0), Some(7_000.0 * 1024.0 / 2.0));
+        let second = Seen::between(CMS.as_bytes(), remark, all);
+        assert_eq!(second.figures(1.0)[0], (GC_PAUSE_SHARE, 0.06));
+        assert_eq!(second.promoted_per_s(1.0), Some(2_000.0 * 1024.0));
         let first = Seen::between(CMS.as_bytes(), 0, remark).figures(1.0);
         assert_eq!(first[1], (GC_LONGEST_PAUSE, 50_000.0));
         assert_eq!(first[2], (GC_LONGEST_REMARK, 0.0));
         // A window in which nothing was logged, and edges beyond the file.
         for (began, ended) in [(all, all), (all + 9, all + 99), (9, 0)] {
-            let none = Seen::between(CMS.as_bytes(), began, ended).figures(1.0);
-            assert!(none.iter().all(|(_, value)| *value == 0.0), "{none:?}");
+            let none = Seen::between(CMS.as_bytes(), began, ended);
+            let figures = none.figures(1.0);
+            assert!(
+                figures.iter().all(|(_, value)| *value == 0.0),
+                "{figures:?}"
+            );
+            // Nothing was promoted in it, by a log that would say so.
+            let known = ended > 0;
+            assert_eq!(none.promoted_per_s(1.0), known.then_some(0.0));
         }
+    }
+
+    #[test]
+    fn a_log_that_does_not_show_promotion_gives_no_figure_of_it() {
+        let g1 = "\
+[1.000s][info][gc] Using G1
+[2.100s][info][gc,start] GC(0) Pause Young (Normal) (G1 Evacuation Pause)
+[2.150s][info][gc      ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 98M->15M(303M) 50.000ms
+";
+        let seen = Seen::between(g1.as_bytes(), 0, g1.len() as u64);
+        assert_eq!(seen.figures(1.0)[0], (GC_PAUSE_SHARE, 0.05));
+        assert_eq!(seen.promoted_per_s(1.0), None);
     }
 }

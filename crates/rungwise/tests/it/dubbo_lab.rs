@@ -1,11 +1,10 @@
 //! The lab `dubbo-burst`: real provider and consumer of Dubbo, built by Maven, in the shortest ladder that shows what one connection costs.
 
-use rungwise_experiment::scenario;
 use rungwise_host::process::locate;
 use rungwise_testkit::skipped;
 use serde_json::Value;
 
-use crate::heap_lab::can_build;
+use crate::labs::{assert_builtin_sources_are_those_of, can_build};
 use crate::run::{Bench, Machine};
 use crate::tune::climbed;
 
@@ -60,16 +59,7 @@ fn four_connections_of_dubbo_answer_sooner_than_one() {
 
 #[test]
 fn the_binary_contains_all_that_its_build_reads() {
-    let inside = scenario::builtin_sources("dubbo-burst");
-    let mut files = vec!["pom.xml".to_owned()];
-    let sources = std::fs::read_dir(format!("{LAB}/src/main/java/demo")).unwrap();
-    files.extend(sources.map(|file| {
-        let name = file.unwrap().file_name();
-        format!("src/main/java/demo/{}", name.to_str().unwrap())
-    }));
-    files.sort();
-    let names: Vec<&str> = inside.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, files);
+    assert_builtin_sources_are_those_of("dubbo-burst");
     let bench = Bench::new();
     let plan = bench.run(&["tune", "dubbo-burst", "--dry-run"]);
     if locate("java").is_none() {

@@ -4,19 +4,9 @@ use rungwise_host::process::locate;
 use rungwise_testkit::skipped;
 use serde_json::Value;
 
+use crate::labs::can_build;
 use crate::run::{Bench, Machine};
 use crate::tune::climbed;
-
-/// Whether Maven and a JDK are there to build a lab; says what is skipped otherwise.
-pub(crate) fn can_build() -> bool {
-    let missing = ["mvn", "javac"].into_iter().find(|it| locate(it).is_none());
-    if let Some(program) = missing {
-        skipped(format_args!(
-            "no {program} in PATH; cargo xtask test installs one"
-        ));
-    }
-    missing.is_none()
-}
 
 fn lab(name: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs");

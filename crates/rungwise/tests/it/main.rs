@@ -30,6 +30,7 @@ mod http2;
 mod joined;
 mod judged;
 mod jvm_switches;
+mod labs;
 mod ladder;
 mod live_profiles;
 mod live_threads;

@@ -1,12 +1,11 @@
 //! The lab `mass-connections`: a server of long connections on Netty, built by Maven, in the shortest ladder that shows in which generation its sessions
 //! die, by the log of its collector.
 
-use rungwise_experiment::scenario;
 use rungwise_host::process::locate;
 use rungwise_testkit::skipped;
 use serde_json::Value;
 
-use crate::heap_lab::can_build;
+use crate::labs::{assert_builtin_sources_are_those_of, can_build};
 use crate::run::{Bench, Machine};
 use crate::tune::climbed;
 
@@ -81,16 +80,7 @@ fn sessions_die_young_where_the_young_generation_is_large() {
 
 #[test]
 fn the_binary_contains_all_that_its_build_reads() {
-    let inside = scenario::builtin_sources("mass-connections");
-    let mut files = vec!["pom.xml".to_owned()];
-    let sources = std::fs::read_dir(format!("{LAB}/src/main/java/demo")).unwrap();
-    files.extend(sources.map(|file| {
-        let name = file.unwrap().file_name();
-        format!("src/main/java/demo/{}", name.to_str().unwrap())
-    }));
-    files.sort();
-    let names: Vec<&str> = inside.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, files);
+    assert_builtin_sources_are_those_of("mass-connections");
     if !has_cms() {
         return;
     }
