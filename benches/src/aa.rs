@@ -16,11 +16,11 @@ use crate::process;
 use crate::rungwise::{Rungwise, top};
 
 /// Longest that one ladder may take.
-const LIMIT: Duration = Duration::from_secs(1800);
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// The count as Markdown. With `foreign`, one more count for each of these shares of a CPU (in percent), which a program uses beside
 /// the ladders, where no pair is discarded for it.
-pub fn count(tool: &Rungwise, repeats: usize, foreign: &[u32]) -> Result<String> {
+pub(crate) fn count(tool: &Rungwise, repeats: usize, foreign: &[u32]) -> Result<String> {
     let scenario = top().join("benches/aa.toml");
     let mut page = "\n## False keeps\n\n`rungwise tune benches/aa.toml --quick`, whose rungs change nothing. The stated alpha is 1 % over a ladder.\n\n\
         | a program beside it uses | ladders | false keeps | outcomes | A/A interval contains zero | scatter of a pair, median | pairs in turns |\n\

@@ -5,6 +5,7 @@
 //! sockets, options, depth and batches) and do nothing else: no matching, no histogram, no clock, no counters but
 //! the client's sum. Hidden words of this program, so that they run in the lab as processes of their own,
 //! measured from outside as all others are; `process` ends them with us, and each ends by itself too.
+#![expect(unsafe_code, reason = "system calls as a program of C makes them")]
 
 use std::io::{self, ErrorKind, PipeReader};
 use std::net::{SocketAddrV4, UdpSocket};
@@ -28,6 +29,8 @@ const ECHO: &str = "bare-server";
 /// Threads of either side, on CPUs 0 and 1.
 const THREADS: usize = 2;
 const SOCKETS: usize = 8;
+/// Events that are asked for at once: of each socket, and that of the end.
+const EVENTS: c_int = 9;
 /// Requests under way on each socket.
 const DEPTH: usize = 16;
 /// Bytes of a request.
@@ -41,10 +44,10 @@ const ROOM: usize = 2048 + 64;
 /// trips with all requests under way.
 const SILENCE_MS: c_int = 500;
 /// How long a server may outlive the run it is for.
-const SPARE: Duration = Duration::from_secs(60);
+const SPARE: Duration = Duration::from_mins(1);
 
 /// Starts the bare server in the lab, for a run of `window`.
-pub fn serve(lab: &Lab, cpus: &str, port: u16, window: Duration) -> Result<Server> {
+pub(crate) fn serve(lab: &Lab, cpus: &str, port: u16, window: Duration) -> Result<Server> {
     let mut command = lab.at_server(cpus, &own_path()?);
     describe(&mut command, ECHO, port, window + SPARE);
     let mut server = Server::start(&mut command)?;
@@ -53,7 +56,13 @@ pub fn serve(lab: &Lab, cpus: &str, port: u16, window: Duration) -> Result<Serve
 }
 
 /// Runs the bare client in the lab, as `Rungwise::load` runs ours.
-pub fn load(lab: &Lab, cpus: &str, port: u16, window: Duration, servers: &[u32]) -> Result<Load> {
+pub(crate) fn load(
+    lab: &Lab,
+    cpus: &str,
+    port: u16,
+    window: Duration,
+    servers: &[u32],
+) -> Result<Load> {
     let mut command = lab.at_client(cpus, &own_path()?);
     describe(&mut command, CLIENT, port, window);
     let load = drive(&mut command, window, servers)?;
@@ -80,7 +89,7 @@ fn describe(command: &mut Command, word: &str, port: u16, length: Duration) {
 }
 
 /// Runs a loop if the words ask for one.
-pub fn run_if_asked(words: &[String]) -> Option<Result<()>> {
+pub(crate) fn run_if_asked(words: &[String]) -> Option<Result<()>> {
     let [word, address, seconds] = words else {
         return None;
     };
@@ -160,14 +169,13 @@ fn exchange(target: SocketAddrV4, cpu: usize, over: &PipeReader) -> Result<(usiz
         outbox.send(socket.as_raw_fd(), DEPTH)?;
         sent += DEPTH;
     }
-    let mut events = [libc::epoll_event { events: 0, u64: 0 }; SOCKETS + 1];
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS as usize];
     let mut timeout = -1;
     let mut sending = true;
     while sending || received < sent {
         // SAFETY: `events` has room for as many as are asked for.
-        let ready = check(unsafe {
-            libc::epoll_wait(epoll, events.as_mut_ptr(), events.len() as c_int, timeout)
-        })?;
+        let ready =
+            check(unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), EVENTS, timeout) })?;
         if ready == 0 {
             break;
         }

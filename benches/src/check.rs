@@ -92,7 +92,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// The costs as Markdown.
-pub fn cost(tool: &Rungwise, rounds: usize) -> Result<String> {
+pub(crate) fn cost(tool: &Rungwise, rounds: usize) -> Result<String> {
     let mut page = format!(
         "\n## Cost of check\n\n`cargo run --release --manifest-path benches/Cargo.toml -- check --rounds {rounds}`\n\n\
          A process with {THREADS} sleeping threads and pairs of TCP sockets, in addition to the machine's other processes; {rounds} \
@@ -141,7 +141,7 @@ fn judging(tool: &Rungwise, rounds: usize, bundle: &std::path::Path) -> Result<S
     capture
         .args(["capture", "--quiet", "--for", "3s", "-o"])
         .arg(bundle);
-    process::run(&mut capture, Duration::from_secs(60))?;
+    process::run(&mut capture, Duration::from_mins(1))?;
     drop(host);
     let seen = measure(tool, rounds, |command| {
         command
@@ -202,7 +202,7 @@ fn measure(tool: &Rungwise, rounds: usize, describe: impl Fn(&mut Command)) -> R
         command.args(["--quiet", "--format", "json"]);
         let foreign = Window::open(&[std::process::id()]);
         let began = std::time::Instant::now();
-        let done = process::run_any(&mut command, Duration::from_secs(120))?;
+        let done = process::run_any(&mut command, Duration::from_mins(2))?;
         seen.clock_ms.push(began.elapsed().as_secs_f64() * 1e3);
         seen.foreign = seen.foreign.max(foreign.close().foreign);
         if !matches!(done.status, 0 | 3) {
@@ -285,7 +285,7 @@ impl Large {
 }
 
 /// Is a large host if the words ask for one, until it is killed.
-pub fn stand_if_asked(words: &[String]) -> Option<Result<()>> {
+pub(crate) fn stand_if_asked(words: &[String]) -> Option<Result<()>> {
     match words {
         [word, sockets, threads] if word == HOST => Some(stand(sockets, threads)),
         _ => None,
@@ -293,7 +293,10 @@ pub fn stand_if_asked(words: &[String]) -> Option<Result<()>> {
 }
 
 fn stand(sockets: &str, threads: &str) -> Result<()> {
-    let pairs = sockets.parse::<usize>().context("not a number of sockets")? / 2;
+    let pairs = sockets
+        .parse::<usize>()
+        .context("not a number of sockets")?
+        / 2;
     let threads = threads.parse().context("not a number of threads")?;
     let mut kept = Vec::with_capacity(2 * pairs);
     let listener = TcpListener::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;

@@ -35,7 +35,7 @@ struct Round {
 }
 
 /// The figures as Markdown.
-pub fn measure(tool: &Rungwise, rounds: usize) -> Result<String> {
+pub(crate) fn measure(tool: &Rungwise, rounds: usize) -> Result<String> {
     let mut page = format!(
         "\n## Half a million connections\n\n`cargo run --release --manifest-path benches/Cargo.toml -- connections --rounds {rounds}`\n\n\
          `rungwise serve connections --most {COUNT}` and `rungwise load connections {ADDRESS} --count {COUNT} --rate {RATE} --ping 60s --hold 20s` on one machine. \
@@ -85,9 +85,18 @@ fn round(tool: &Rungwise) -> Result<Round> {
             }
         });
         let mut load = Command::new(tool.path());
-        load.args(["load", "connections", ADDRESS, "--no-keep", "--format", "json"]);
-        load.args(["--count", &most, "--rate", RATE, "--ping", "60s", "--hold", "20s"]);
-        let finished = process::run_any(&mut load, Duration::from_secs(300));
+        load.args([
+            "load",
+            "connections",
+            ADDRESS,
+            "--no-keep",
+            "--format",
+            "json",
+        ]);
+        load.args([
+            "--count", &most, "--rate", RATE, "--ping", "60s", "--hold", "20s",
+        ]);
+        let finished = process::run_any(&mut load, Duration::from_mins(5));
         over.store(true, Ordering::Relaxed);
         finished
     })?;

@@ -2,6 +2,7 @@
 //! lab heap-per-request, with a reading each second and without. `jvm heap-per-request` reads them twice per block of 20,000
 //! requests, outside the time in which it sends; each second is as often or more often, and under full load.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,7 @@ const TICK: Duration = Duration::from_millis(10);
 const ALPHA: f64 = 0.05;
 
 /// The cost as Markdown.
-pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+pub(crate) fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let rounds = rounds.max(4);
     let seconds = window.as_secs().max(2);
     let folder = std::env::temp_dir().join(format!("rungwise-bench-{}", std::process::id()));
@@ -48,7 +49,7 @@ pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> 
          | | without | with | change |\n|---|---|---|---|\n",
         median(&readings_ms)
     );
-    let figures: [(&str, fn(&Half) -> f64); 2] = [
+    let figures: [(&str, Figure); 2] = [
         ("requests/s", |half| half.rate),
         ("CPU of the service per request, us", |half| half.cpu_us),
     ];
@@ -62,8 +63,9 @@ pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> 
             .collect();
         let change = centre_interval(&logs, ALPHA).context("too few rounds for an interval")?;
         let percent = |log: f64| log.exp_m1() * 100.0;
-        page += &format!(
-            "| {what} | {:.1} | {:.1} | {:+.1} % [{:+.1} %, {:+.1} %] |\n",
+        let _ = writeln!(
+            page,
+            "| {what} | {:.1} | {:.1} | {:+.1} % [{:+.1} %, {:+.1} %] |",
             median(&without),
             median(&with),
             percent(change.point),
@@ -73,6 +75,8 @@ pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> 
     }
     Ok(page)
 }
+
+type Figure = fn(&Half) -> f64;
 
 /// A window of the load.
 struct Half {
@@ -96,7 +100,7 @@ fn build(folder: &Path) -> Result<()> {
     process::run(copy.arg(folder), Duration::from_secs(10))?;
     let mut maven = Command::new("mvn");
     maven.args(["-B", "-q", "package"]).current_dir(folder);
-    process::run(&mut maven, Duration::from_secs(600))?;
+    process::run(&mut maven, Duration::from_mins(10))?;
     Ok(())
 }
 
@@ -111,7 +115,7 @@ fn measure(tool: &Rungwise, folder: &Path, rounds: usize, seconds: u64) -> Resul
         ])
         .arg("--server.tomcat.threads.max=10");
     let server = Server::start(&mut java)?;
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while std::net::TcpStream::connect(("127.0.0.1", PORT)).is_err() {
         process::check_stopped()?;
         if Instant::now() > deadline {

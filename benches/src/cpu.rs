@@ -10,14 +10,14 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// A start from which use is counted.
-pub struct Window {
+pub(crate) struct Window {
     began: Instant,
     servers: Vec<u32>,
     before: BTreeMap<u32, Duration>,
 }
 
 /// CPU use since a start.
-pub struct Use {
+pub(crate) struct Use {
     /// Of the servers.
     pub server: Duration,
     /// Of neither server nor client, as a fraction of all CPUs.
@@ -26,7 +26,7 @@ pub struct Use {
 
 impl Window {
     /// Starts to count; `servers` are watched with all their children.
-    pub fn open(servers: &[u32]) -> Self {
+    pub(crate) fn open(servers: &[u32]) -> Self {
         Self {
             began: Instant::now(),
             servers: servers.to_vec(),
@@ -35,7 +35,7 @@ impl Window {
     }
 
     /// Ends the count, after the client has ended.
-    pub fn close(&self) -> Use {
+    pub(crate) fn close(&self) -> Use {
         let ours: BTreeSet<u32> = self.servers.iter().flat_map(|pid| tree(*pid)).collect();
         let (mut server, mut foreign) = (Duration::ZERO, Duration::ZERO);
         for (pid, now) in census() {

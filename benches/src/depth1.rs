@@ -17,7 +17,7 @@ const OURS: u16 = 5301;
 const THEIRS: u16 = 5302;
 
 /// The comparison as Markdown.
-pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+pub(crate) fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let lab = Lab::new()?;
     let mine = tool.serve(&lab, "0", OURS, &["--workers", "1"])?;
     let mut peer = Server::start(lab.at_server("0", "sockperf").args([

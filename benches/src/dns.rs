@@ -5,6 +5,7 @@
 //! wait4(2) reports for the process. rungwise pins its threads, which dnsperf cannot, and keeps full latency
 //! histograms on.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const NAMES: usize = 1000;
 const SOCKETS: usize = 16;
 
 /// The comparison as Markdown.
-pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+pub(crate) fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let lab = Lab::new()?;
     let files = Files::write()?;
     let mut nsd = Server::start(
@@ -179,8 +180,8 @@ impl Files {
         );
         let mut queries = String::new();
         for n in 0..NAMES {
-            zone += &format!("host{n} IN A 192.0.2.{}\n", n % 254 + 1);
-            queries += &format!("host{n}.example.test A\n");
+            let _ = writeln!(zone, "host{n} IN A 192.0.2.{}", n % 254 + 1);
+            let _ = writeln!(queries, "host{n}.example.test A");
         }
         // nsd as Debian builds it answers 200 queries a second and client unless the limit is lifted.
         let config = format!(

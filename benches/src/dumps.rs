@@ -1,5 +1,6 @@
 //! What thread dumps of a running JVM cost the service in it, in pairs: the same closed loop of requests with and without the tool beside it.
 
+use std::fmt::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -19,7 +20,13 @@ const BESIDE: &[(&str, &[&str])] = &[
     (
         "`check --pid --no-jvm --no-stacks`",
         &[
-            "check", "--pid", "{pid}", "--for", "{s}s", "--no-stacks", "--no-jvm",
+            "check",
+            "--pid",
+            "{pid}",
+            "--for",
+            "{s}s",
+            "--no-stacks",
+            "--no-jvm",
         ],
     ),
     (
@@ -33,7 +40,7 @@ const BESIDE: &[(&str, &[&str])] = &[
 ];
 
 /// The costs as Markdown.
-pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+pub(crate) fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let java = program("java").context("no java in PATH")?;
     let seconds = window.as_secs().max(3);
     let mut page = format!(
@@ -72,8 +79,9 @@ pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> 
             }
         }
         let ratios: Vec<f64> = with.iter().zip(&without).map(|(a, b)| a / b).collect();
-        page += &format!(
-            "| {what} | {:.0} | {:.0} | {} | {} |\n",
+        let _ = writeln!(
+            page,
+            "| {what} | {:.0} | {:.0} | {} | {} |",
             median(&without),
             median(&with),
             spread(&ratios, 3),

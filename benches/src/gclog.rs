@@ -24,7 +24,7 @@ const READER: &str = "read-gc-log";
 const BYTES: u64 = 210_000_000;
 
 /// Most time that a reader may take.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// The wrapper of a log's lines.
 type Kept = fn(&[u8]) -> Vec<u8>;
@@ -79,9 +79,9 @@ const LOGS: &[(&str, &str, Kept, &str)] = &[
 const G1: &str = "own_jdk17-g1-tospace.log";
 const CMS: &str = "gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz";
 
-/// Made by the service of the gclog tests: `-Xmx96m -XX:+UseConcMarkSweepGC`, with PrintGCDetails, -DateStamps, -TimeStamps,
-/// -Cause, -ID, -ApplicationStoppedTime and -ApplicationConcurrentTime, PrintTenuringDistribution, PrintHeapAtGC, PrintReferenceGC,
-/// PrintAdaptiveSizePolicy, PrintPromotionFailure, PrintFLSStatistics=1 and PrintCMSStatistics=1, 6000 MB allocated.
+/// Made by the service of the gclog tests: `-Xmx96m -XX:+UseConcMarkSweepGC`, with `PrintGCDetails`, -`DateStamps`, -`TimeStamps`,
+/// -Cause, -ID, -`ApplicationStoppedTime` and -`ApplicationConcurrentTime`, `PrintTenuringDistribution`, `PrintHeapAtGC`, `PrintReferenceGC`,
+/// `PrintAdaptiveSizePolicy`, `PrintPromotionFailure`, PrintFLSStatistics=1 and PrintCMSStatistics=1, 6000 MB allocated.
 const EVERY_FLAG: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/logs/jdk8-cms-every-flag.log.gz"
@@ -116,7 +116,7 @@ fn docker(log: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a log if that is what this process was started for.
-pub fn read_if_asked(words: &[String]) -> Option<Result<()>> {
+pub(crate) fn read_if_asked(words: &[String]) -> Option<Result<()>> {
     match words {
         [word, path] if word == READER => Some(read(Path::new(path))),
         _ => None,
@@ -152,7 +152,7 @@ fn read(path: &Path) -> Result<()> {
 }
 
 /// The speeds as Markdown.
-pub fn speed(rounds: usize) -> Result<String> {
+pub(crate) fn speed(rounds: usize) -> Result<String> {
     let mut page = format!(
         "\n## Reading GC logs\n\n`cargo run --release --manifest-path benches/Cargo.toml -- gclog --rounds {rounds}`\n\n\
          Each log is {} MB; {rounds} rounds, parser and `grep -c -F` (C locale) in alternating order. MB per CPU second.\n\n\
@@ -167,7 +167,13 @@ pub fn speed(rounds: usize) -> Result<String> {
 }
 
 /// A row of speeds: this program started as `reader`, beside grep for a word, over the same file.
-pub fn row(what: &str, reader: &str, log: &Scratch, word: &str, rounds: usize) -> Result<String> {
+pub(crate) fn row(
+    what: &str,
+    reader: &str,
+    log: &Scratch,
+    word: &str,
+    rounds: usize,
+) -> Result<String> {
     let path = &log.path;
     let megabytes = log.bytes()? as f64 / 1e6;
     let (mut ours, mut theirs, mut memory) = (Vec::new(), Vec::new(), Vec::new());
@@ -200,7 +206,7 @@ pub fn row(what: &str, reader: &str, log: &Scratch, word: &str, rounds: usize) -
 }
 
 /// A file for one comparison, removed at its end.
-pub struct Scratch {
+pub(crate) struct Scratch {
     path: PathBuf,
 }
 
@@ -230,7 +236,9 @@ impl Scratch {
     }
 
     /// A file that is filled so.
-    pub fn with(fill: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> Result<Self> {
+    pub(crate) fn with(
+        fill: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+    ) -> Result<Self> {
         let name = format!("rungwise-bench-{}.log", std::process::id());
         let scratch = Self {
             path: std::env::temp_dir().join(name),
@@ -244,7 +252,7 @@ impl Scratch {
     }
 
     /// Its size.
-    pub fn bytes(&self) -> Result<u64> {
+    pub(crate) fn bytes(&self) -> Result<u64> {
         Ok(std::fs::metadata(&self.path)?.len())
     }
 }

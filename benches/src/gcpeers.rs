@@ -1,9 +1,10 @@
-//! `rungwise jvm gc` beside GCViewer and GCToolkit on the same logs: speed, memory, and how many pauses each finds.
+//! `rungwise jvm gc` beside `GCViewer` and `GCToolkit` on the same logs: speed, memory, and how many pauses each finds.
 //!
-//! Maven fetches both (`peers/pom.xml`), and `javac` compiles the few lines that make a program of GCToolkit, a library
+//! Maven fetches both (`peers/pom.xml`), and `javac` compiles the few lines that make a program of `GCToolkit`, a library
 //! (`peers/Toolkit.java`). Logs of the corpus are repeated: of unified logging so that time goes on, since another
 //! JVM in each round would be another question. All of a run is measured: start of the JVM, reading, printing.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -19,12 +20,12 @@ use crate::rungwise::Rungwise;
 /// Size of a log; the slowest reads 4 MB in a CPU second.
 const BYTES: usize = 40_000_000;
 /// Most time that a reader may take.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_mins(10);
 /// A log of JDK 8 with CMS and the flags that Cassandra sets.
 const CMS: &str = "gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz";
 
 /// The comparison as Markdown.
-pub fn compare(tool: &Rungwise, rounds: usize) -> Result<String> {
+pub(crate) fn compare(tool: &Rungwise, rounds: usize) -> Result<String> {
     let folder = std::env::temp_dir().join(format!("rungwise-peers-{}", std::process::id()));
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}", folder.display()))?;
@@ -65,8 +66,9 @@ fn in_folder(tool: &Rungwise, rounds: usize, folder: &Path) -> Result<String> {
         {
             let of = |of: fn(&Seen) -> f64| seen.iter().map(of).collect::<Vec<_>>();
             let speeds: Vec<f64> = seen.iter().map(|seen| megabytes / seen.cpu_s).collect();
-            page += &format!(
-                "| {what} | {name} | {} | {} | {:.0} | {} | {:.3} |\n",
+            let _ = writeln!(
+                page,
+                "| {what} | {name} | {} | {} | {:.0} | {} | {:.3} |",
                 spread(&speeds, 1),
                 spread(&of(|seen| seen.wall_s), 2),
                 median(&of(|seen| seen.mib)),

@@ -3,6 +3,7 @@
 //! The stream is made as it is read: a log of the corpus (JDK 17, G1) round after round, with uptimes and numbers that go
 //! on. CPU time and memory are those of `rungwise` alone, by `wait4(2)`; the writer is this process.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{ChildStdin, Command};
@@ -20,10 +21,10 @@ const STREAM: u64 = 5_000_000_000;
 /// The log whose page is weighed.
 const PAGE: u64 = 500_000_000;
 /// Most time that one reading may take.
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_mins(15);
 
 /// The figures as Markdown; `window` is how long the quiet log is followed.
-pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+pub(crate) fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let log = endless()?;
     let mut page = format!(
         "\n## GC logs of any length\n\n\
@@ -50,8 +51,9 @@ pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> 
                 mib < 50.0,
             )
         };
-        page += &format!(
-            "| {what} {megabytes:.0} MB | {:.1} s | {mib:.1} | {result} | {target}: {} |\n",
+        let _ = writeln!(
+            page,
+            "| {what} {megabytes:.0} MB | {:.1} s | {mib:.1} | {result} | {target}: {} |",
             done.cpu.as_secs_f64(),
             if met { "met" } else { "missed" }
         );
@@ -61,7 +63,7 @@ pub fn cost(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> 
 }
 
 /// The corpus' log, going on for ever.
-pub fn endless() -> Result<EndlessLog> {
+pub(crate) fn endless() -> Result<EndlessLog> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/gclog/corpus");
     let path = corpus.join("own_jdk17-g1-tospace.log");
     let text = std::fs::read_to_string(&path)

@@ -22,7 +22,10 @@ const CONNECTIONS: &str = "64";
 /// Names of our clients, and their switches.
 const OURS: [(&str, &[&str]); 2] = [
     ("rungwise load http", &[]),
-    ("the same with --expect status=200,body~yy", &["--expect", "status=200,body~yy"]),
+    (
+        "the same with --expect status=200,body~yy",
+        &["--expect", "status=200,body~yy"],
+    ),
 ];
 const SIDES: usize = OURS.len() + 1;
 
@@ -34,7 +37,7 @@ struct Side {
 }
 
 /// The comparison as Markdown.
-pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+pub(crate) fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let lab = Lab::new()?;
     let folder = Folder::write()?;
     let mut nginx = Server::start(
@@ -47,7 +50,11 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
     let [ours @ .., theirs] = &all;
     let mut rows = String::new();
     for (side, (name, _)) in ours.iter().zip(OURS) {
-        rows += &row(name, side, &spread(&ratios(&side.client_us, &theirs.client_us), 2));
+        rows += &row(
+            name,
+            side,
+            &spread(&ratios(&side.client_us, &theirs.client_us), 2),
+        );
     }
     rows += &row("wrk", theirs, "1");
     let met = median(&ratios(&ours[0].client_us, &theirs.client_us)) <= 1.0;
@@ -79,9 +86,19 @@ fn sides(
             let side = &mut all[at];
             if let Some((_, more)) = OURS.get(at) {
                 let mut command = lab.at_client("1", tool.path());
-                command.args(["load", "http", &url, "--connections", CONNECTIONS, "--threads", "1"]);
+                command.args([
+                    "load",
+                    "http",
+                    &url,
+                    "--connections",
+                    CONNECTIONS,
+                    "--threads",
+                    "1",
+                ]);
                 command.args(["--for", &format!("{seconds}s"), "--warmup", "0s"]);
-                command.args(["--format", "json", "--quiet", "--no-keep"]).args(*more);
+                command
+                    .args(["--format", "json", "--quiet", "--no-keep"])
+                    .args(*more);
                 let load = drive(&mut command, window, &[nginx])?;
                 side.client_us.push(load.client_us);
                 side.rate.push(load.rate);
@@ -104,7 +121,9 @@ fn sides(
 
 /// Requests that wrk completed: `  512345 requests in 5.00s, 80.00MB read`.
 fn completed(text: &str) -> Result<f64> {
-    let number = text.lines().find_map(|line| line.trim().split_once(" requests in "));
+    let number = text
+        .lines()
+        .find_map(|line| line.trim().split_once(" requests in "));
     let number = number.and_then(|(number, _)| number.parse().ok());
     number.with_context(|| format!("wrk printed no number of requests: {text}"))
 }

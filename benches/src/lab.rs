@@ -10,18 +10,18 @@ use anyhow::{Context as _, Result};
 use crate::process;
 
 /// Address of the server; from TEST-NET-2 (RFC 5737), which no real network uses.
-pub const SERVER: &str = "198.51.100.1";
+pub(crate) const SERVER: &str = "198.51.100.1";
 const CLIENT: &str = "198.51.100.2";
 const PREFIX: &str = "rwbench";
 
 /// The two namespaces.
-pub struct Lab {
+pub(crate) struct Lab {
     server: String,
     client: String,
 }
 
 impl Lab {
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         remove_stale()?;
         let pid = std::process::id();
         let lab = Self {
@@ -73,17 +73,17 @@ impl Lab {
     }
 
     /// A command inside the server's namespace, on the CPUs of `cpus` (`0`, `0,1`).
-    pub fn at_server(&self, cpus: &str, program: &str) -> Command {
+    pub(crate) fn at_server(&self, cpus: &str, program: &str) -> Command {
         inside(&self.server, cpus, program)
     }
 
     /// The same inside the client's.
-    pub fn at_client(&self, cpus: &str, program: &str) -> Command {
+    pub(crate) fn at_client(&self, cpus: &str, program: &str) -> Command {
         inside(&self.client, cpus, program)
     }
 
     /// Gives CPUs 0 and 1 a transmit queue each on both sides (XPS), or takes that back.
-    pub fn set_xps(&self, by_cpu: bool) -> Result<()> {
+    pub(crate) fn set_xps(&self, by_cpu: bool) -> Result<()> {
         for name in [&self.server, &self.client] {
             for (queue, mask) in [(0, 1), (1, 2)] {
                 let mask = if by_cpu { mask } else { 0 };
@@ -96,12 +96,12 @@ impl Lab {
     }
 
     /// A process in the server's namespace has bound UDP `port`.
-    pub fn is_bound(&self, port: u16) -> bool {
+    pub(crate) fn is_bound(&self, port: u16) -> bool {
         self.has_port("udp", port)
     }
 
     /// A process in the server's namespace listens on TCP `port`.
-    pub fn listens(&self, port: u16) -> bool {
+    pub(crate) fn listens(&self, port: u16) -> bool {
         self.has_port("tcp", port)
     }
 

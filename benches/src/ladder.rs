@@ -4,6 +4,7 @@
 //! Two workers and two client threads on two CPUs over veth, 100 bytes. Configurations take turns within a
 //! round. The CPU time of the client comes from wait4(2), that of the server from `schedstat`.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -120,7 +121,7 @@ const RUNGS: [Rung; 9] = [
 ];
 
 /// The table as Markdown.
-pub fn measure(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+pub(crate) fn measure(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let lab = Lab::new()?;
     let mut costs: [Cost; RUNGS.len()] = Default::default();
     for round in 0..rounds {
@@ -151,8 +152,9 @@ pub fn measure(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
     let gain = |at: usize| ratios(&costs[at].rate, &costs[RUNGS[at].foot].rate);
     let mut rows = String::new();
     for (at, (rung, cost)) in RUNGS.iter().zip(&costs).enumerate() {
-        rows += &format!(
-            "| {} | {} | {} | {} | {} | {:.0} % |\n",
+        let _ = writeln!(
+            rows,
+            "| {} | {} | {} | {} | {} | {:.0} % |",
             rung.name,
             spread(&cost.server_us, 2),
             spread(&cost.client_us, 2),

@@ -11,7 +11,7 @@ use crate::process;
 use crate::rungwise::Rungwise;
 
 /// Namespaces need root.
-pub fn check_root() -> Result<()> {
+pub(crate) fn check_root() -> Result<()> {
     let owner = fs::metadata("/proc/self").map(|meta| std::os::unix::fs::MetadataExt::uid(&meta));
     if owner.ok() != Some(0) {
         bail!("cannot make network namespaces: not root; run as root");
@@ -20,7 +20,7 @@ pub fn check_root() -> Result<()> {
 }
 
 /// Installs the Debian packages of the programs that are not found; starts none of their daemons.
-pub fn install(programs: &[(&str, &str)]) -> Result<()> {
+pub(crate) fn install(programs: &[(&str, &str)]) -> Result<()> {
     let missing: Vec<&str> = programs
         .iter()
         .filter(|(program, _)| !is_found(program))
@@ -57,7 +57,7 @@ pub fn install(programs: &[(&str, &str)]) -> Result<()> {
 fn apt(args: &[&str]) -> Result<()> {
     let mut command = Command::new("apt-get");
     command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
-    process::run(&mut command, Duration::from_secs(600)).map(|_| ())
+    process::run(&mut command, Duration::from_mins(10)).map(|_| ())
 }
 
 fn is_found(program: &str) -> bool {
@@ -68,7 +68,7 @@ fn is_found(program: &str) -> bool {
 }
 
 /// The head of the page.
-pub fn describe(tool: &Rungwise) -> Result<String> {
+pub(crate) fn describe(tool: &Rungwise) -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
         .lines()
@@ -120,7 +120,7 @@ pub fn describe(tool: &Rungwise) -> Result<String> {
         |_| "no dpkg".to_owned(),
         |done| done.stdout.trim_end_matches(", ").to_owned(),
     );
-    Ok(format!(
+    format!(
         "- machine: {cpus} x {}, {gib:.0} GiB, Linux {}\n- date: {} UTC\n- rungwise: {} at {commit}\n- peers: {packages}\n- command: `{}`\n- a cell is the \
          median of the rounds [smallest-largest]; a ratio is taken within each round; foreign is the CPU use of all other processes, the \
          largest of the rounds\n",
@@ -133,5 +133,5 @@ pub fn describe(tool: &Rungwise) -> Result<String> {
             .chain(std::env::args().skip(1))
             .collect::<Vec<_>>()
             .join(" "),
-    ))
+    )
 }

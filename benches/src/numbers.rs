@@ -1,7 +1,7 @@
 //! Medians and ratios.
 
 /// Median; the mean of the two middle values where there are two. Not a number for an empty list.
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {
@@ -12,7 +12,7 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// `median [smallest-largest]`, each with `digits` decimals.
-pub fn spread(values: &[f64], digits: usize) -> String {
+pub(crate) fn spread(values: &[f64], digits: usize) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     format!(
@@ -22,7 +22,7 @@ pub fn spread(values: &[f64], digits: usize) -> String {
 }
 
 /// Ratio of each pair of one round.
-pub fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
+pub(crate) fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
     ours.iter().zip(theirs).map(|(a, b)| a / b).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Child processes: run to the end with their own CPU time, or kept as servers and ended by pid.
 //!
 //! Every child dies with us (`PR_SET_PDEATHSIG`), so that neither an error nor a kill leaves a server behind.
+#![expect(unsafe_code, reason = "wait4(2) gives the CPU time of one child")]
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
@@ -18,7 +19,7 @@ extern "C" fn stop(_signal: libc::c_int) {
 }
 
 /// From here on an interrupt ends the run in order instead of at once.
-pub fn stop_on_signals() {
+pub(crate) fn stop_on_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let handler: extern "C" fn(libc::c_int) = stop;
         // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
@@ -27,7 +28,7 @@ pub fn stop_on_signals() {
 }
 
 /// Fails after an interrupt.
-pub fn check_stopped() -> Result<()> {
+pub(crate) fn check_stopped() -> Result<()> {
     if STOPPED.load(Ordering::Relaxed) {
         bail!("interrupted; removing processes and namespaces");
     }
@@ -35,7 +36,7 @@ pub fn check_stopped() -> Result<()> {
 }
 
 /// The output and resource use of a program that ran to its end.
-pub struct Finished {
+pub(crate) struct Finished {
     pub stdout: String,
     pub stderr: String,
     /// User and system time of the process and of the children it waited for.
@@ -59,7 +60,7 @@ fn tame(command: &mut Command) -> &mut Command {
 }
 
 /// Runs a command to its end, within `limit`; a failure is an error with what it said.
-pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
+pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     let finished = run_any(command, limit)?;
     if finished.status != 0 {
         bail!(
@@ -72,12 +73,12 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
 }
 
 /// The same, whatever its exit status.
-pub fn run_any(command: &mut Command, limit: Duration) -> Result<Finished> {
+pub(crate) fn run_any(command: &mut Command, limit: Duration) -> Result<Finished> {
     gather(tame(command), limit, |_| {})
 }
 
 /// The same, with what `feed` writes on its standard input; a failure is an error.
-pub fn run_fed(
+pub(crate) fn run_fed(
     command: &mut Command,
     limit: Duration,
     feed: impl FnOnce(ChildStdin) + Send + 'static,
@@ -120,7 +121,7 @@ fn gather(
         let mut text = Vec::new();
         err.read_to_end(&mut text).map(|_| text)
     });
-    let (status, cpu, peak_kib) = wait(child, limit).with_context(|| format!("{command:?}"))?;
+    let (status, cpu, peak_kib) = wait(&child, limit).with_context(|| format!("{command:?}"))?;
     let wall = began.elapsed();
     let text = |reader: thread::JoinHandle<std::io::Result<Vec<u8>>>| -> Result<String> {
         let bytes = reader
@@ -139,7 +140,7 @@ fn gather(
 }
 
 /// Waits with wait4(2), which gives the CPU time of exactly this child.
-fn wait(child: Child, limit: Duration) -> Result<(i32, Duration, f64)> {
+fn wait(child: &Child, limit: Duration) -> Result<(i32, Duration, f64)> {
     let pid = libc::pid_t::try_from(child.id()).context("a pid beyond pid_t")?;
     let deadline = Instant::now() + limit;
     loop {
@@ -183,12 +184,12 @@ fn end(pid: libc::pid_t) {
 }
 
 /// A server that runs until it is dropped.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
 }
 
 impl Server {
-    pub fn start(command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
         check_stopped()?;
         tame(command).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command
@@ -197,12 +198,12 @@ impl Server {
         Ok(Self { child })
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits until `ready` holds; an error if the server ends first or takes longer than 10 s.
-    pub fn wait_until(&mut self, what: &str, mut ready: impl FnMut() -> bool) -> Result<()> {
+    pub(crate) fn wait_until(&mut self, what: &str, mut ready: impl FnMut() -> bool) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(10);
         while !ready() {
             check_stopped()?;

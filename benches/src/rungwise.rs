@@ -12,12 +12,12 @@ use crate::lab::Lab;
 use crate::process::{self, Server};
 
 /// The release build.
-pub struct Rungwise {
+pub(crate) struct Rungwise {
     path: PathBuf,
 }
 
 /// One run of `rungwise load udp` or of the bare client.
-pub struct Load {
+pub(crate) struct Load {
     pub report: Value,
     /// CPU microseconds of the client process per reply, start and end of the process included.
     pub client_us: f64,
@@ -30,12 +30,12 @@ pub struct Load {
 
 impl Rungwise {
     /// A program that is there.
-    pub fn at(path: PathBuf) -> Self {
+    pub(crate) fn at(path: PathBuf) -> Self {
         Self { path }
     }
 
     /// A release build of the checkout.
-    pub fn build() -> Result<Self> {
+    pub(crate) fn build() -> Result<Self> {
         let top = top();
         eprintln!("building rungwise --release");
         let out = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -63,14 +63,20 @@ impl Rungwise {
         Ok(Self { path })
     }
 
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.path
             .to_str()
             .expect("the path came from JSON or from an argument, both UTF-8")
     }
 
     /// Starts `rungwise serve udp` in the lab and waits until its port is bound.
-    pub fn serve(&self, lab: &Lab, cpus: &str, port: u16, switches: &[&str]) -> Result<Server> {
+    pub(crate) fn serve(
+        &self,
+        lab: &Lab,
+        cpus: &str,
+        port: u16,
+        switches: &[&str],
+    ) -> Result<Server> {
         let listen = format!("{}:{port}", crate::lab::SERVER);
         let mut command = lab.at_server(cpus, self.path());
         command
@@ -83,7 +89,7 @@ impl Rungwise {
 
     /// Runs `rungwise load udp` without warm-up, so that the CPU time of the whole process belongs to what
     /// it counts. `servers` are the processes that answer.
-    pub fn load(
+    pub(crate) fn load(
         &self,
         lab: &Lab,
         cpus: &str,
@@ -106,7 +112,7 @@ impl Rungwise {
 }
 
 /// Runs a client for `window` and weighs both sides; it prints a report of `load udp`, or of its kind.
-pub fn drive(command: &mut Command, window: Duration, servers: &[u32]) -> Result<Load> {
+pub(crate) fn drive(command: &mut Command, window: Duration, servers: &[u32]) -> Result<Load> {
     let cpu = Window::open(servers);
     // Status 3 is a client that does not certify itself, which a closed loop on two CPUs may well do.
     let done = process::run_any(command, window + Duration::from_secs(30))?;
@@ -132,6 +138,6 @@ pub fn drive(command: &mut Command, window: Duration, servers: &[u32]) -> Result
 }
 
 /// Top folder of the checkout.
-pub fn top() -> PathBuf {
+pub(crate) fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

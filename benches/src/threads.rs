@@ -24,7 +24,7 @@ const INPUTS: &[(&str, usize, usize, usize)] = &[
 ];
 
 /// Reads dumps if that is what this process was started for.
-pub fn read_if_asked(words: &[String]) -> Option<Result<()>> {
+pub(crate) fn read_if_asked(words: &[String]) -> Option<Result<()>> {
     match words {
         [word, path] if word == READER => Some(read(Path::new(path))),
         _ => None,
@@ -61,7 +61,7 @@ fn read(path: &Path) -> Result<()> {
 }
 
 /// The speeds as Markdown.
-pub fn speed(rounds: usize) -> Result<String> {
+pub(crate) fn speed(rounds: usize) -> Result<String> {
     let mut page = format!(
         "\n## Reading thread dumps\n\n`cargo run --release --manifest-path benches/Cargo.toml -- threads --rounds {rounds}`\n\n\
          {rounds} rounds, parser with its summary and `grep -c -F` (C locale) in alternating order. MB per CPU second.\n\n\

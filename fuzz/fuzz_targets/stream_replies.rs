@@ -1,4 +1,8 @@
 //! See [`rungwise_fuzz::stream_replies`].
 #![no_main]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the macro of libFuzzer opens a file"
+)]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rungwise_fuzz::stream_replies(bytes));

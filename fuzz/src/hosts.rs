@@ -5,7 +5,7 @@ use std::path::Path;
 use rungwise_model::check::{CheckReport, Outcome, Standing};
 use rungwise_model::evidence::{Evidence, Value};
 use rungwise_model::{Envelope, Exit, Tool};
-use rungwise_probes::{Capture, bundle, mask, host_text};
+use rungwise_probes::{Capture, bundle, host_text, mask};
 use rungwise_report::{check, html, markdown, terminal};
 
 use crate::book::Book;
@@ -56,7 +56,7 @@ fn judged(evidence: &Evidence) {
         place: None,
         jvm: None,
         files: Vec::new(),
-        readings: Default::default(),
+        readings: rungwise_model::readings::Readings::default(),
         envelope: Envelope {
             schema: 1,
             document: None,

@@ -5,8 +5,6 @@
 #[path = "../../crates/rules/tests/it/book.rs"]
 #[expect(
     dead_code,
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
     reason = "the tests of the rules read the folder of casebooks and compare outcomes as well"
 )]
 mod book;

@@ -276,6 +276,9 @@ impl Binary {
                 "--quiet",
                 "--package",
                 "rungwise",
+                // With its features, both are the builds that the tests have.
+                "--package",
+                "xtask",
                 "--message-format",
                 "json-render-diagnostics",
             ])

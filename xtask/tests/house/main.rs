@@ -8,6 +8,7 @@
 )]
 
 mod arrows;
+mod builds;
 mod docs;
 mod licences;
 mod new;

@@ -138,15 +138,12 @@ impl Log {
                 let figures = seen.figures(run.cpu.seconds);
                 run.metrics
                     .extend(figures.map(|(name, value)| (name.to_owned(), value)));
-                match seen.promoted_per_s(run.cpu.seconds) {
-                    Some(value) => {
-                        run.metrics.insert(GC_PROMOTED_PER_S.to_owned(), value);
-                    }
-                    None => {
-                        let why = "the log of this collector does not say what is promoted";
-                        run.unavailable
-                            .insert(GC_PROMOTED_PER_S.to_owned(), why.to_owned());
-                    }
+                if let Some(value) = seen.promoted_per_s(run.cpu.seconds) {
+                    run.metrics.insert(GC_PROMOTED_PER_S.to_owned(), value);
+                } else {
+                    let why = "the log of this collector does not say what is promoted";
+                    run.unavailable
+                        .insert(GC_PROMOTED_PER_S.to_owned(), why.to_owned());
                 }
             }
             Err(why) => run
