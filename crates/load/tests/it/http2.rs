@@ -480,8 +480,10 @@ fn a_server_that_breaks_the_protocol_is_counted_with_the_cause_and_gets_it() {
         (|_, _, peer| peer.frame(PING, 0, 0, &[0; 9]), "length"),
         (
             |_, stream, peer| {
-                peer.frame(HEADERS, 0, stream, OK)
-                    && (0..10).all(|_| peer.frame(CONTINUATION, 0, stream, &[0; 16_000]))
+                // The client may close before all is written; what it said before that is read nevertheless.
+                let _ = peer.frame(HEADERS, 0, stream, OK)
+                    && (0..10).all(|_| peer.frame(CONTINUATION, 0, stream, &[0; 16_000]));
+                true
             },
             "64 KiB",
         ),

@@ -26,7 +26,7 @@ struct Cure {
     harm: fn(&Value) -> f64,
 }
 
-/// Long enough for several old collections of each plant.
+/// Long enough for several old collections of the slowest plant.
 const LONG: Cure = Cure {
     plant: "",
     release: 17,
@@ -45,6 +45,7 @@ const CURES: [Cure; 8] = [
     },
     Cure {
         plant: "jvm-evac-failure",
+        params: &["severity=3", "seconds=12"],
         rule: "gc-evacuation-failed",
         harm: |run| trouble(run, "evacuation_failed"),
         ..LONG
@@ -52,24 +53,28 @@ const CURES: [Cure; 8] = [
     Cure {
         plant: "jvm-cms-late",
         release: 8,
+        params: &["severity=3", "seconds=16"],
         rule: "gc-cmf",
         harm: |run| trouble(run, "concurrent_mode_failure") + trouble(run, "promotion_failed"),
         ..LONG
     },
     Cure {
         plant: "jvm-zgc-stall",
+        params: &["seconds=5"],
         rule: "gc-stall",
         harm: |run| run["stalls"]["time"]["count"].as_f64().unwrap_or(0.0),
         ..LONG
     },
     Cure {
         plant: "jvm-heap-small",
+        params: &["seconds=8"],
         options: &["-XX:+UseG1GC"],
         rule: "gc-live-growth",
         ..LONG
     },
     Cure {
         plant: "jvm-system-gc",
+        params: &["seconds=6"],
         options: &["-XX:+UseG1GC"],
         rule: "gc-explicit",
         ..LONG
@@ -77,14 +82,14 @@ const CURES: [Cure; 8] = [
     // A larger heap, also where regions twice the size of the arrays exist: those make more work.
     Cure {
         plant: "jvm-humongous",
-        params: &["size=1.3", "severity=3", "seconds=10"],
+        params: &["size=1.3", "severity=3", "seconds=6"],
         rule: "gc-humongous",
         harm: pauses,
         ..LONG
     },
     Cure {
         plant: "jvm-humongous",
-        params: &["size=20", "seconds=10"],
+        params: &["size=20", "seconds=4"],
         rule: "gc-humongous",
         harm: pauses,
         ..LONG
