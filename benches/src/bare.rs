@@ -29,8 +29,9 @@ const ECHO: &str = "bare-server";
 /// Threads of either side, on CPUs 0 and 1.
 const THREADS: usize = 2;
 const SOCKETS: usize = 8;
-/// Events that are asked for at once: of each socket, and that of the end.
+/// Most events of one `epoll_wait`: one for each socket, and one for the end of the run.
 const EVENTS: c_int = 9;
+const _: () = assert!(EVENTS as usize == SOCKETS + 1);
 /// Requests under way on each socket.
 const DEPTH: usize = 16;
 /// Bytes of a request.

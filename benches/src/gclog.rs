@@ -79,9 +79,10 @@ const LOGS: &[(&str, &str, Kept, &str)] = &[
 const G1: &str = "own_jdk17-g1-tospace.log";
 const CMS: &str = "gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz";
 
-/// Made by the service of the gclog tests: `-Xmx96m -XX:+UseConcMarkSweepGC`, with `PrintGCDetails`, -`DateStamps`, -`TimeStamps`,
-/// -Cause, -ID, -`ApplicationStoppedTime` and -`ApplicationConcurrentTime`, `PrintTenuringDistribution`, `PrintHeapAtGC`, `PrintReferenceGC`,
-/// `PrintAdaptiveSizePolicy`, `PrintPromotionFailure`, PrintFLSStatistics=1 and PrintCMSStatistics=1, 6000 MB allocated.
+/// Made by the service of the gclog tests with 6000 MB allocated, `-Xmx96m -XX:+UseConcMarkSweepGC` and `-XX:+` each of `PrintGCDetails`,
+/// `PrintGCDateStamps`, `PrintGCTimeStamps`, `PrintGCCause`, `PrintGCID`, `PrintGCApplicationStoppedTime`, `PrintGCApplicationConcurrentTime`,
+/// `PrintTenuringDistribution`, `PrintHeapAtGC`, `PrintReferenceGC`, `PrintAdaptiveSizePolicy` and `PrintPromotionFailure`, and
+/// `-XX:PrintFLSStatistics=1 -XX:PrintCMSStatistics=1`.
 const EVERY_FLAG: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/logs/jdk8-cms-every-flag.log.gz"

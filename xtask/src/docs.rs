@@ -276,7 +276,7 @@ impl Binary {
                 "--quiet",
                 "--package",
                 "rungwise",
-                // With its features, both are the builds that the tests have.
+                // With both packages, cargo chooses the same features as for the tests, so nothing is built twice.
                 "--package",
                 "xtask",
                 "--message-format",

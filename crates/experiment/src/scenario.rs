@@ -197,7 +197,7 @@ const ORDERS: &[(&str, &str)] = &[
 
 /// What is asked of a service's JVM in each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OfJvm {
+pub struct JvmReadings {
     /// What requests allocate.
     pub allocation: bool,
     /// What the collector did.
@@ -228,7 +228,7 @@ pub struct Scenario {
     /// Variants take turns of a few milliseconds where they can.
     pub turns: bool,
     /// What is asked of the service's JVM in each run.
-    pub of_jvm: OfJvm,
+    pub jvm_readings: JvmReadings,
     /// The state in which the ladder starts.
     pub start: Start,
     /// The changes to try, in order; none where they are found.
@@ -507,7 +507,7 @@ impl Scenario {
         self.quick = true;
         // Code that the JIT compiler has not seen long enough allocates more, few requests allocate less than the JVM rounds, and a short window may have
         // no collection.
-        if self.of_jvm == OfJvm::default() {
+        if self.jvm_readings == JvmReadings::default() {
             self.warmup = self.warmup.min(Duration::from_millis(40));
             self.measure = self.measure.min(self.workload.traffic().kind().quick);
         }

@@ -132,10 +132,16 @@ impl OfJvm<'_> {
         let origin = || Origin::new(place(self.last), "");
         let (of_waiters, of_locks) = (origin(), origin());
         let of_dumps = Origin::new(whole(self.dumps), unseen.held.join("; "));
+        let of_threads = Origin::new(whole(self.dumps), unseen.stuck.join("; "));
         let counts = [
             (&keys::THREADS_UNRECORDED, unseen.unrecorded, of_waiters),
             (&keys::THREADS_UNRECORDED_LOCKS, unseen.locks, of_locks),
             (&keys::THREADS_UNRECORDED_HELD, unseen.held.len(), of_dumps),
+            (
+                &keys::THREADS_UNRECORDED_STUCK,
+                unseen.stuck.len(),
+                of_threads,
+            ),
         ];
         for (key, count, origin) in counts {
             self.number(key, count as f64, origin);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rungwise_model::threads::Form;
 
 use crate::activity::{self, Activity};
-use crate::dump::{Dump, Hold, How, Lock, Wait};
+use crate::dump::{Dump, Hold, How, Lock, Thread, Wait};
 use crate::frame;
 
 /// Waiters that are followed from one lock to the next; longer chains are not seen in practice, only in made-up dumps.
@@ -266,16 +266,9 @@ impl<'d> Graph<'d> {
     /// Locks of virtual threads whose owner is unknown and that no waiter got from the first of these dumps to the last: the waiters of each
     /// dump wait in the next as well. Each with its waiters and where they wait. Empty where the dumps are too few or too close together.
     pub(crate) fn never_passed_on(dumps: &[&Self]) -> Vec<String> {
-        let [first, .., last] = dumps else {
+        let Some(last) = Self::last_of_enough(dumps) else {
             return Vec::new();
         };
-        let seconds = first
-            .second_of_day()
-            .zip(last.second_of_day())
-            .map(|(first, last)| (last - first).rem_euclid(DAY));
-        if dumps.len() < LEAST_DUMPS || seconds.is_none_or(|seconds| seconds < LEAST_SECONDS) {
-            return Vec::new();
-        }
         let waiters = |dump: &Self, lock: &str| -> Option<BTreeSet<u64>> {
             let node = dump.nodes.iter().find(|node| *node.lock.id == *lock)?;
             let ids = node.waiters.iter().map(|at| dump.dump.threads[*at].id);
@@ -295,12 +288,56 @@ impl<'d> Graph<'d> {
         let held = last.nodes.iter().filter(is_held);
         held.map(|node| {
             let thread = &last.dump.threads[node.waiters[0]];
-            let mut frames = thread.frames.iter();
-            let place = frames.find(|frame| !frame::is_of_jdk(frame));
-            let at = place.map_or_else(String::new, |place| format!(" at {}", frame::short(place)));
-            format!("{} for {}{at}", thread.label(), node.lock.id)
+            format!("{} for {}{}", thread.label(), node.lock.id, place(thread))
         })
         .collect()
+    }
+
+    /// Virtual threads that wait to get a lock in each of these dumps, of which none says for which: before JDK 25, files of threads have frames alone.
+    /// Each with where it waits. Empty where the dumps are too few or too close together.
+    pub(crate) fn never_got_it(dumps: &[&Self]) -> Vec<String> {
+        let Some(last) = Self::last_of_enough(dumps) else {
+            return Vec::new();
+        };
+        // With its whole stack: a thread that got one lock and waits for the next one has moved.
+        let waiters = |graph: &Self| -> BTreeSet<(u64, Vec<Arc<str>>)> {
+            let at = (0..graph.doing.len()).filter(|at| graph.waits_for_unnamed(*at));
+            let threads = at.map(|at| &graph.dump.threads[at]);
+            threads
+                .filter_map(|thread| Some((thread.id?, thread.frames.clone())))
+                .collect()
+        };
+        let sets: Vec<_> = dumps.iter().map(|graph| waiters(graph)).collect();
+        let threads = (0..last.doing.len()).filter(|at| last.waits_for_unnamed(*at));
+        let threads = threads.map(|at| &last.dump.threads[at]);
+        let still = threads.filter(|thread| {
+            let is_in = |set: &BTreeSet<(u64, Vec<Arc<str>>)>| {
+                thread
+                    .id
+                    .is_some_and(|id| set.contains(&(id, thread.frames.clone())))
+            };
+            sets.iter().all(is_in)
+        });
+        still
+            .map(|thread| format!("{}{}", thread.label(), place(thread)))
+            .collect()
+    }
+
+    /// A virtual thread that waits to get a lock which the dump does not name.
+    fn waits_for_unnamed(&self, at: usize) -> bool {
+        self.doing[at] == Activity::LockWaiting
+            && self.dump.threads[at].is_virtual
+            && self.waits[at].is_none()
+    }
+
+    /// The last of these dumps, if they are enough to tell that something lasts.
+    fn last_of_enough<'g>(dumps: &[&'g Self]) -> Option<&'g Self> {
+        let [first, .., last] = dumps else {
+            return None;
+        };
+        let (began, ended) = (first.second_of_day()?, last.second_of_day()?);
+        let seconds = (ended - began).rem_euclid(DAY);
+        (dumps.len() >= LEAST_DUMPS && seconds >= LEAST_SECONDS).then_some(*last)
     }
 
     /// Of the time at which it was taken, in whichever time zone.
@@ -368,6 +405,13 @@ impl<'d> Graph<'d> {
             }
         })
     }
+}
+
+/// ` at ` and the innermost frame outside the JDK; empty if there is none.
+fn place(thread: &Thread) -> String {
+    let mut frames = thread.frames.iter();
+    let place = frames.find(|frame| !frame::is_of_jdk(frame));
+    place.map_or_else(String::new, |place| format!(" at {}", frame::short(place)))
 }
 
 /// A `StampedLock` is no ownable synchronizer: nothing knows who has it, not even for writing.
@@ -451,5 +495,38 @@ mod tests {
         ];
         assert_eq!(held(&passed).len(), 0, "thread 1 got it");
         assert_eq!(held(&[]).len(), 0);
+    }
+
+    /// As JDK 21 to 24 write it.
+    fn without_states(second: u32, waiting: &[u64]) -> Dump {
+        let waiting: Vec<(u64, &str)> = waiting.iter().map(|id| (*id, "a")).collect();
+        let mut dump = file(second, &waiting);
+        for thread in &mut dump.threads {
+            thread.state = None;
+            thread.wait = None;
+        }
+        dump
+    }
+
+    #[test]
+    fn threads_that_stay_at_a_lock_without_a_name_never_got_it() {
+        let stuck = |dumps: &[Dump]| {
+            let graphs: Vec<Graph<'_>> = dumps.iter().map(Graph::of).collect();
+            Graph::never_got_it(&graphs.iter().collect::<Vec<_>>())
+        };
+        let two = |second| without_states(second, &[1, 2]);
+        let found = stuck(&[two(1), two(3), two(5)]);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].ends_with(" at Shop.pay"), "{}", found[0]);
+        assert_eq!(stuck(&[two(1), two(5)]).len(), 0, "two are too few");
+        assert_eq!(stuck(&[two(1), two(1), two(1)]).len(), 0, "one moment");
+        let mut moved = two(3);
+        moved.threads[0].frames[2] = "Shop.refund(Shop.java:80)".into();
+        assert_eq!(stuck(&[two(1), moved, two(5)]).len(), 1, "thread 1 moved");
+        let gone = without_states(5, &[1]);
+        assert_eq!(stuck(&[two(1), two(3), gone]).len(), 1, "thread 2 got it");
+        // Where dumps name the lock, they are compared by it.
+        let named = |second| file(second, &[(1, "a"), (2, "b")]);
+        assert_eq!(stuck(&[named(1), named(3), named(5)]).len(), 0);
     }
 }

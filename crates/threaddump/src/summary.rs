@@ -51,6 +51,8 @@ pub(crate) struct Unseen {
     pub(crate) locks: usize,
     /// Locks of virtual threads among those that none of their waiters got in any of the files, each with a waiter.
     pub(crate) held: Vec<String>,
+    /// Virtual threads that wait to get a lock in all of the files, which do not name it, each with where it waits.
+    pub(crate) stuck: Vec<String>,
     /// Virtual threads exist, and no dump shows what those that are not mounted wait for.
     pub(crate) virtual_threads: Option<&'static str>,
 }
@@ -206,6 +208,7 @@ fn unseen(graphs: &[&Graph<'_>]) -> Unseen {
         .copied()
         .collect();
     unseen.held = Graph::never_passed_on(&files);
+    unseen.stuck = Graph::never_got_it(&files);
     let any = graphs.iter().any(|graph| has_virtual(graph.dump));
     unseen.virtual_threads = match file {
         _ if !any => None,

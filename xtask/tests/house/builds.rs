@@ -39,7 +39,7 @@ fn xtask_is_built_with_the_features_that_the_tests_have() {
         let offenders: Vec<String> = programs.difference(&tests).cloned().collect();
         none_of(
             &offenders,
-            "packages that the tests have with more features; name those in xtask/Cargo.toml",
+            "packages whose version or features differ from those of the tests; add the features to xtask/Cargo.toml",
         );
     }
 }

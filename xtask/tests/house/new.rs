@@ -170,7 +170,7 @@ fn a_new_workload_touches_two_files() {
     );
 }
 
-/// All in one copy: each more would be built anew.
+/// One copy for all parts: cargo builds every further copy from scratch.
 #[test]
 fn what_is_new_compiles_and_a_new_workload_drives_a_server_on_loopback() {
     let copy = Copy::of_ours();
@@ -184,7 +184,7 @@ fn what_is_new_compiles_and_a_new_workload_drives_a_server_on_loopback() {
         let out = copy.new_part(&[kind, id]);
         assert!(out.status.success(), "{}", said(&out));
     }
-    // What makes the tests of the project fast costs more here, where one runs.
+    // Optimising these crates takes longer than a single test gains by it.
     let manifest = copy.tree().read("Cargo.toml").unwrap();
     let mut manifest: toml::Table = manifest.parse().unwrap();
     manifest.remove("profile").expect("profiles");

@@ -17,7 +17,7 @@ use super::allocation;
 use super::program::Program;
 use super::topology::Wanted;
 use crate::scenario::command::Output;
-use crate::scenario::{OfJvm, Places, ReadyBy, Scenario, Service, Topology, fill};
+use crate::scenario::{JvmReadings, Places, ReadyBy, Scenario, Service, Topology, fill};
 use crate::stage::{Changes, Setting};
 
 /// What the machine and the user allow.
@@ -114,7 +114,7 @@ pub struct Blueprint {
     /// Variants take turns where they can.
     pub(crate) turns: bool,
     /// What is asked of the service's JVM in each run.
-    pub(crate) of_jvm: OfJvm,
+    pub(crate) jvm_readings: JvmReadings,
     /// Neither a rate nor a latency is judged.
     pub(crate) untimed: bool,
 }
@@ -201,9 +201,9 @@ impl Blueprint {
             cpus: means.cpus.clone(),
             // Counted requests come before and after a run, and have no turns; nor has a collection, which would reach into those of the other.
             turns: scenario.turns
-                && scenario.of_jvm == OfJvm::default()
+                && scenario.jvm_readings == JvmReadings::default()
                 && scenario.warmup_requests == 0,
-            of_jvm: scenario.of_jvm,
+            jvm_readings: scenario.jvm_readings,
             untimed: !scenario.judging.is_timed(),
         })
     }
@@ -227,7 +227,7 @@ impl Blueprint {
     /// Seconds of a run after it is measured, about: blocks of counted requests for what they allocate.
     pub fn counted_s(&self) -> f64 {
         match &self.loader {
-            Loader::Own(own) if self.of_jvm.allocation && own.counted_requests.is_none() => {
+            Loader::Own(own) if self.jvm_readings.allocation && own.counted_requests.is_none() => {
                 allocation::PART * own.measure.as_secs_f64()
             }
             Loader::Own(_) | Loader::Program(_) => 0.0,
@@ -238,7 +238,9 @@ impl Blueprint {
     pub fn requests(&self) -> u64 {
         match &self.loader {
             Loader::Own(own) => {
-                let counted = own.counted_requests.filter(|_| self.of_jvm.allocation);
+                let counted = own
+                    .counted_requests
+                    .filter(|_| self.jvm_readings.allocation);
                 own.warmup_requests + counted.map_or(0, allocation::with_first)
             }
             Loader::Program(program) => {

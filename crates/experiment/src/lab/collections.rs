@@ -22,7 +22,7 @@ use crate::metric::OF_GC;
 use crate::stage::StageError;
 
 /// In the scratch folder of the service.
-const LOG: &str = "gc.log";
+const LOG: &str = "rungwise-gc.log";
 
 /// Follows the log of a service's JVM from one start to the next.
 #[derive(Debug)]
@@ -64,7 +64,10 @@ impl Collections {
                 Ok(())
             }
             Err(why) => {
-                let why = format!("cannot measure {}: {why}", OF_GC.join(", "));
+                let why = format!(
+                    "cannot measure {}: {why}; run the service on JDK 9 or later, or remove these metrics from [objective]",
+                    OF_GC.join(", ")
+                );
                 // Where it could be measured before, the variant is why it no longer can.
                 Err(if self.was_there {
                     StageError::Unavailable(why)
@@ -89,7 +92,7 @@ impl Collections {
 fn ask(jvm: &Jvm, log: &Path) -> Result<(), String> {
     // Without `filecount` the JVM would begin a new file after 20 MB.
     let command = format!(
-        "VM.log output=file={} what=gc*,safepoint decorators=uptime,level,tags output_options=filecount=0",
+        "VM.log output=file={} what=gc* decorators=uptime,level,tags output_options=filecount=0",
         log.display()
     );
     let answer = jvm.command(&command, READS_WITHIN);
@@ -141,7 +144,11 @@ impl Log {
                 if let Some(value) = seen.promoted_per_s(run.cpu.seconds) {
                     run.metrics.insert(GC_PROMOTED_PER_S.to_owned(), value);
                 } else {
-                    let why = "the log of this collector does not say what is promoted";
+                    let why = if seen.collections > 0 {
+                        "the log of this collector does not say what is promoted"
+                    } else {
+                        "there was no collection yet, so the log does not say whether it shows what is promoted"
+                    };
                     run.unavailable
                         .insert(GC_PROMOTED_PER_S.to_owned(), why.to_owned());
                 }
@@ -160,7 +167,9 @@ struct Seen {
     longest_ns: u64,
     remark_ns: u64,
     promoted: u64,
-    /// The log says of a collection, also of one before the window, how much it promoted.
+    /// Collections of the whole log, also before the window.
+    collections: u64,
+    /// It says of one of them how much it promoted.
     shows_promotion: bool,
     /// Of young collections since the last pause that is not within another.
     within_ns: u64,
@@ -177,6 +186,7 @@ impl Seen {
         let mut parser = Parser::new();
         let mut sink = |_: &_, event: Event<'_>| match event {
             Event::Pause(pause) => {
+                seen.collections += 1;
                 seen.shows_promotion |= pause.promoted.is_some();
                 if pause.line > lines {
                     seen.pause(pause);
@@ -260,6 +270,12 @@ mod tests {
         let second = Seen::between(CMS.as_bytes(), remark, all);
         assert_eq!(second.figures(1.0)[0], (GC_PAUSE_SHARE, 0.06));
         assert_eq!(second.promoted_per_s(1.0), Some(2_000.0 * 1024.0));
+        // The remark begins before this edge and ends behind it.
+        let within = CMS.find("[3.040s]").unwrap() as u64;
+        let ends = Seen::between(CMS.as_bytes(), within, all).figures(1.0);
+        assert_eq!(ends[1], (GC_LONGEST_PAUSE, 60_000.0));
+        let begins = Seen::between(CMS.as_bytes(), 0, within).figures(1.0);
+        assert_eq!(begins[1], (GC_LONGEST_PAUSE, 50_000.0));
         let first = Seen::between(CMS.as_bytes(), 0, remark).figures(1.0);
         assert_eq!(first[1], (GC_LONGEST_PAUSE, 50_000.0));
         assert_eq!(first[2], (GC_LONGEST_REMARK, 0.0));

@@ -58,14 +58,19 @@ pub(super) fn resolve(
     }
     let objective = reader.objective(&document.objective, &workload);
     let started = matches!(service, Some(Service::Started(_)) | None);
-    let of_jvm = reader.of_jvm(&document.objective, &objective, started);
+    let jvm_readings = reader.jvm_readings(
+        &document.objective,
+        &document.experiment,
+        &objective,
+        started,
+    );
     let on_this_host = matches!(topology, Some(Topology::Host { .. }));
     let auto = reader.auto(document.auto.as_ref(), auto, on_this_host, switches);
     let comparisons = match &auto {
         Some(auto) => auto.comparisons(),
         None => Design::count_comparisons(&rungs),
     };
-    let by_count = reader.by_count(&document.experiment, &workload, of_jvm.allocation);
+    let by_count = reader.by_count(&document.experiment, &workload, jvm_readings.allocation);
     let (warmup, measure, judging) =
         reader.experiment(&document.experiment, &workload, objective, comparisons);
     if let Parameters::Command(command) = &workload
@@ -100,7 +105,7 @@ pub(super) fn resolve(
         counted_requests: by_count.counted,
         measure,
         turns: document.experiment.turns.unwrap_or(true),
-        of_jvm,
+        jvm_readings,
         start,
         rungs,
         auto,

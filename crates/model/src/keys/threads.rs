@@ -44,6 +44,7 @@ keys! { THREADS;
     THREADS_UNRECORDED = "threads.unrecorded", Count, Dumps, "Threads that wait for a lock whose owner no form of dump records: readers, a StampedLock, locks of virtual threads";
     THREADS_UNRECORDED_HELD = "threads.unrecorded_held", Count, Dumps, "Locks of virtual threads with unknown owner that the same threads wait for in three dumps or more, over 3 s or more";
     THREADS_UNRECORDED_LOCKS = "threads.unrecorded_locks", Count, Dumps, "Distinct locks of unknown owner";
+    THREADS_UNRECORDED_STUCK = "threads.unrecorded_stuck", Count, Dumps, "Virtual threads that wait at one place for a lock that no dump names, in three files or more, over 3 s or more; before JDK 25";
     THREADS_UNSEEN = "threads.unseen", Text, Dumps, "Why the dumps do not show what virtual threads wait for";
     THREADS_UNSTARTED = "threads.unstarted", Count, Dumps, "Virtual threads that no carrier has run yet";
     THREADS_WAIT = "threads.wait", Text, Wait, "What these threads wait for and where";

@@ -23,8 +23,8 @@ pub(super) fn blocks(report: &TuneReport) -> Vec<Block> {
     vec![
         Block::section("gc", "The garbage collector"),
         Block::Table(Table {
-            caption: "Collections within the measured windows, from the log of the JVM: medians of the runs with the change. A collector that stops \
-                      threads for a short time may still slow them down: the p99 of the clients has both"
+            caption: "Collections within the measured windows, from the log of the JVM: medians of the runs with the change. A collector with short \
+                      pauses may take CPU time from the service's threads instead; the clients' p99 includes both effects"
                 .to_owned(),
             columns: vec![
                 Column::words("Rung", "rung"),

@@ -200,19 +200,29 @@ fn slowest(evidence: &Evidence) -> Vec<Finding> {
     // Where the disk is slow for any request, fewer syncs are the lesser remedy.
     let is_slow = disk_saturated::slow(evidence).is_some();
     let finding = |slowest: Slowest<'_>| {
+        // The freeze is the cause then: all writes wait for the thaw, and reach the disk together (process-blocked).
+        let freezes = process_blocked::freezes(evidence, slowest.process);
+        let meanwhile = freezes.as_ref().map_or_else(String::new, |freezes| {
+            format!(
+                "; the file system is frozen {} meanwhile: see process-blocked",
+                say::count(freezes.value, "time")
+            )
+        });
         let sentence = format!(
-            "{}: {} of its calls of fsync take 10 ms or longer, up to {}, where half take at most {}; its clients wait as well",
+            "{}: {} of its calls of fsync take 10 ms or longer, up to {}, where half take at most {}; its clients wait as well{meanwhile}",
             called(evidence, slowest.process),
             say::percent(slowest.share.value),
             number_of(Unit::Seconds, slowest.longest.value),
             number_of(Unit::Seconds, slowest.median.value)
         );
-        // A thaw lets all writes of a file system go at once.
-        let is_frozen = process_blocked::is_frozen(evidence, slowest.process);
-        let finding = if is_slow || is_frozen {
+        let finding = if is_slow || freezes.is_some() {
             Finding::watch(slowest.process, sentence)
         } else {
             Finding::act(slowest.process, sentence)
+        };
+        let finding = match freezes {
+            Some(freezes) => finding.cite(freezes.reading),
+            None => finding,
         };
         finding
             .severity(Grade::Medium)

@@ -28,6 +28,12 @@ const HELD: Threshold = Threshold {
     origin: "a cycle needs two locks",
 };
 
+const STUCK: Threshold = Threshold {
+    name: "virtual threads that wait for a lock in three or more dumps, none of which names it, from which on the rule acts",
+    value: 2.0,
+    origin: "a cycle needs two threads; one may wait for its turn to lead",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "deadlock",
     topic: "jvm",
@@ -43,6 +49,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::THREADS_UNRECORDED,
         &keys::THREADS_UNRECORDED_HELD,
         &keys::THREADS_UNRECORDED_LOCKS,
+        &keys::THREADS_UNRECORDED_STUCK,
         &keys::THREADS_UNSEEN,
         &keys::THREADS_WAIT,
         &keys::THREADS_WAIT_BEHIND,
@@ -52,7 +59,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::THREADS_BUSINESS,
         &keys::THREADS_WAIT_HOLDERS,
     ],
-    thresholds: &[CYCLES, HELD, READERS],
+    thresholds: &[CYCLES, HELD, READERS, STUCK],
     knobs: &["app.lock_split"],
     measure: Some(Measure::more(&keys::THREADS_DEADLOCKS)),
     doc: Doc {
@@ -70,7 +77,8 @@ pub(crate) static RULE: Rule = Rule {
             next dump shows it again. Without -l (jstack, jcmd Thread.print) the holder of a ReentrantLock is unknown: the rule is then \
             undecided if threads wait for one. No dump records readers, owners of a StampedLock, or the owner of a ReentrantLock that a \
             virtual thread waits for: the rule then reports a possible deadlock, and acts if no waiter got any of two such locks in three \
-            dumps; owners that hang for that long look the same. Printed dumps omit virtual threads that are not mounted; then the rule is \
+            dumps, or, before JDK 25, whose dumps do not name the locks, if two threads stay at theirs; owners that hang for that long \
+            look the same. Printed dumps omit virtual threads that are not mounted; then the rule is \
             undecided as well.",
         sources: "HotSpot, VM_FindDeadlocks and ThreadService::find_deadlocks_at_safepoint; the reference bank host, step 4.",
     },
@@ -82,8 +90,13 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
-    let deadlocks = evidence.quantity(&keys::THREADS_DEADLOCKS, jvm)?;
+    let deadlocks = evidence.quantity(&keys::THREADS_DEADLOCKS, jvm);
     let possible = possible(evidence, jvm)?;
+    // Files of before JDK 25 alone show no cycle, but who stays at a lock.
+    let deadlocks = match deadlocks {
+        Err(_) if !possible.is_empty() => return Ok(possible),
+        deadlocks => deadlocks?,
+    };
     if deadlocks.value < CYCLES.value {
         if !possible.is_empty() {
             return Ok(possible);
@@ -179,6 +192,23 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
                 .severity(Grade::High)
                 .confidence(Grade::Medium)
                 .cite(held.reading)
+                .cite(unrecorded.reading)
+                .consider("app.lock_split")
+                .expect("a restart frees these threads; a single lock order prevents a recurrence")
+                .refuted_by("a later dump shows one of these threads elsewhere"),
+        );
+    } else if let Ok(stuck) = evidence.quantity(&keys::THREADS_UNRECORDED_STUCK, jvm)
+        && stuck.value >= STUCK.value
+    {
+        let sentence = format!(
+            "possible deadlock: the same {} wait for locks in every dump; no dump before JDK 25 records for which, or who holds them",
+            say::count(stuck.value, "virtual thread")
+        );
+        findings.push(
+            Finding::act(jvm, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::Medium)
+                .cite(stuck.reading)
                 .cite(unrecorded.reading)
                 .consider("app.lock_split")
                 .expect("a restart frees these threads; a single lock order prevents a recurrence")

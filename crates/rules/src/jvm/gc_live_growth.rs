@@ -156,13 +156,23 @@ fn saw(run: &Run<'_>, falls: f64, live: &Reading) -> Finding {
     } else {
         String::new()
     };
+    // One fall may be a job that ended; a heap that is full once more is a pattern.
+    let full = run.value(&keys::GC_LIVE_SHARE);
+    let full = full.filter(|share| *share > FULL.value);
+    let (and, again) = match full {
+        Some(share) => (
+            ",",
+            format!(", and is at {} of its limit again", say::percent(share)),
+        ),
+        None => (" and", String::new()),
+    };
     let sentence = format!(
-        "the live set filled the heap ({}) and fell {}{to}: a leak with a caught OutOfMemoryError, or a cache too large for the heap",
+        "the live set filled the heap ({}){and} fell {}{to}{again}: a leak with a caught OutOfMemoryError, or a cache too large for the heap",
         say::percent(peak),
         say::count(falls, "time"),
     );
     let often = falls >= 2.0;
-    let finding = if often {
+    let finding = if often || full.is_some() {
         run.act(sentence)
     } else {
         run.watch(sentence)

@@ -115,10 +115,10 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(findings)
 }
 
-/// The process waits for a file system that is frozen repeatedly.
-pub(crate) fn is_frozen(evidence: &Evidence, process: &Subject) -> bool {
-    let met = evidence.quantity(&keys::PROCESS_FREEZES, process);
-    met.is_ok_and(|met| met.value >= FROZEN.value)
+/// How often the process waited for a frozen file system, where that is repeated.
+pub(crate) fn freezes<'e>(evidence: &'e Evidence, process: &Subject) -> Option<Quantity<'e>> {
+    let met = evidence.quantity(&keys::PROCESS_FREEZES, process).ok();
+    met.filter(|met| met.value >= FROZEN.value)
 }
 
 /// Processes that wait for a file system that is frozen repeatedly.

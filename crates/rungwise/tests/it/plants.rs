@@ -181,6 +181,12 @@ const PLANTS: &[Plant] = &[
     ),
     of_files(
         21,
+        &["possible deadlock: the same 2 virtual threads wait for locks in every dump"],
+        "vt-locks",
+        "deadlock",
+    ),
+    of_files(
+        21,
         &["threads wait for a permit of a Semaphore in Virtual."],
         "vt-semaphore",
         "shared-wait",

@@ -12,7 +12,7 @@ use rungwise_stats::interval::FEWEST;
 
 use super::super::document::{At, ExperimentTable, ObjectiveTable};
 use super::super::problem::did_you_mean;
-use super::super::{OfJvm, command};
+use super::super::{JvmReadings, command};
 use super::Reader;
 use crate::design::{Control, Guard, Judging, Objective};
 use crate::metric;
@@ -72,14 +72,16 @@ impl Reader<'_, '_> {
         (objective, guards)
     }
 
-    /// What is asked for, by the metric that decides, a limit, or for its own sake. The service is `started` by rungwise, or ran before.
-    pub(super) fn of_jvm(
+    /// What is asked for, by the metric that decides, a guard, a control, or for its own sake. The service is `started` by rungwise, or ran before.
+    pub(super) fn jvm_readings(
         &mut self,
         table: &ObjectiveTable,
+        experiment: &ExperimentTable,
         (objective, guards): &(Objective, Vec<Guard>),
         started: bool,
-    ) -> OfJvm {
+    ) -> JvmReadings {
         let mut names = vec![objective.metric()];
+        names.extend(experiment.controls.keys().map(String::as_str));
         names.extend(guards.iter().filter_map(|guard| match guard {
             Guard::Other { name, .. } => Some(name.as_str()),
             _ => None,
@@ -105,7 +107,7 @@ impl Reader<'_, '_> {
             );
             self.problems.add(0..0, "objective", message);
         }
-        OfJvm {
+        JvmReadings {
             allocation: names.contains(&BYTES_PER_REQUEST),
             collections: of_gc.is_some(),
         }
@@ -122,9 +124,20 @@ impl Reader<'_, '_> {
             Direction::HigherIsBetter => (at.get(), "objective.maximise", "minimise"),
             Direction::LowerIsBetter => (at.get(), "objective.minimise", "maximise"),
         };
-        if matches!(name.as_str(), "loss" | "errors") || metric::OF_GC.contains(&name.as_str()) {
+        if matches!(name.as_str(), "loss" | "errors") {
             let message = format!(
                 "{name} cannot be the objective: a ratio to 0 is undefined; make it a guard: guards = [\"{name} == 0\"]"
+            );
+            self.problems.add(at.span(), key, message);
+        } else if metric::OF_GC.contains(&name.as_str()) {
+            let limit = match metric::unit(name).trim() {
+                "us" => "200ms",
+                "" => "5%",
+                _ => "50MB",
+            };
+            let message = format!(
+                "{name} cannot be the objective: without a collection it is 0, and a ratio to 0 is undefined; make it one of the readings, \
+                 or a guard: guards = [\"{name} <= {limit}\"]"
             );
             self.problems.add(at.span(), key, message);
         } else if metric::better(name).is_some_and(|better| better != direction) {

@@ -202,10 +202,43 @@ fn requests_are_counted_only_where_rungwise_sends_and_counts_them() {
 }
 
 #[test]
+fn collections_are_read_where_the_file_names_a_metric_of_them() {
+    let asked = |objective: &str| {
+        let text = with("[[rungs]]", &format!("objective = {objective}\n[[rungs]]"));
+        parse(&text)
+    };
+    for guard in [
+        "gc_longest_pause <= 200ms",
+        "gc_pause_share <= 5%",
+        "gc_promoted_per_s <= 50MB",
+    ] {
+        let objective = format!("{{ minimise = \"p99\", guards = [\"{guard}\"] }}");
+        let scenario = asked(&objective).unwrap();
+        assert!(scenario.jvm_readings.collections, "{guard}");
+        // An objective is refused with a guard that can be written instead.
+        let (metric, _) = guard.split_once(' ').unwrap();
+        let refused = asked(&format!("{{ minimise = \"{metric}\" }}"));
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(guard), "{refused}");
+    }
+    let control = with(
+        "[[rungs]]",
+        "[experiment.controls]\ngc_longest_pause = \"1us..50ms\"\n[[rungs]]",
+    );
+    assert!(parse(&control).unwrap().jvm_readings.collections);
+    assert!(
+        !asked("{ minimise = \"p99\" }")
+            .unwrap()
+            .jvm_readings
+            .collections
+    );
+}
+
+#[test]
 fn allocation_is_measured_where_the_file_names_it() {
     let asked = |objective: &str| {
         let text = with("[[rungs]]", &format!("objective = {objective}\n[[rungs]]"));
-        parse(&text).map(|scenario| scenario.of_jvm.allocation)
+        parse(&text).map(|scenario| scenario.jvm_readings.allocation)
     };
     for objective in [
         "{ minimise = \"bytes_per_request\" }",
