@@ -49,6 +49,29 @@ fn a_deadlock_comes_first_and_ends_with_status_1() {
 }
 
 #[test]
+fn a_file_whose_lines_stand_in_reverse_order_says_the_same() {
+    let bench = Bench::new();
+    let mut text = String::new();
+    let packed = std::fs::File::open(dump(OWN)).unwrap();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed), &mut text).unwrap();
+    let as_it_was = bench.write("as-it-was.txt", &text);
+    let lines: Vec<&str> = text.lines().rev().collect();
+    let reversed = bench.write("reversed.txt", &(lines.join("\n") + "\n"));
+    let [as_it_was, reversed] =
+        [as_it_was, reversed].map(|path| document(&bench, &[path.to_str().unwrap()]));
+    let said = |report: &ThreadsReport| {
+        let findings = report.findings.iter();
+        findings.map(|one| one.sentence.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&reversed), said(&as_it_was));
+    let note = reversed
+        .notes
+        .iter()
+        .find(|note| note.contains("reverse order"));
+    assert!(note.is_some(), "{:?}", reversed.notes);
+}
+
+#[test]
 fn every_format_tells_the_same() {
     let bench = Bench::new();
     for format in ["json", "markdown", "html"] {

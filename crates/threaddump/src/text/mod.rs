@@ -465,7 +465,25 @@ fn version(title: &str) -> Option<String> {
     let mut words = build.trim_end_matches(')').split_whitespace();
     let is_number =
         |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains(['.', '+']);
-    words.find(is_number).map(str::to_owned)
+    let word = words.find(is_number)?;
+    Some(of_hotspot(word).unwrap_or_else(|| word.to_owned()))
+}
+
+/// The JDK of a version that HotSpot counted by itself, as it did before JDK 9: `25.504-b01` is of JDK 8, update 504.
+fn of_hotspot(word: &str) -> Option<String> {
+    let (number, build) = word.split_once("-b")?;
+    let (major, update) = number.split_once('.')?;
+    build.parse::<u32>().ok()?;
+    let update: u32 = update.parse().ok()?;
+    match major {
+        "25" if update > 0 => Some(format!("1.8.0_{update:02}")),
+        "25" => Some("1.8.0".to_owned()),
+        // Until update 45 it counted otherwise.
+        "24" if update >= 45 => Some(format!("1.7.0_{update:02}")),
+        "21" | "22" | "23" | "24" => Some("1.7.0".to_owned()),
+        "19" | "20" => Some("1.6.0".to_owned()),
+        _ => None,
+    }
 }
 
 /// `2026-11-21 11:39:33`, `2026-11-21T11:50:07.126980786Z`.
@@ -536,6 +554,24 @@ mod tests {
         let (dumps, unknown) = read(&text);
         assert_eq!(dumps[0].threads[0].frames.len(), 2);
         assert_eq!(unknown, 3);
+    }
+
+    #[test]
+    fn jdk_8_and_before_are_called_by_their_name() {
+        let of = |build: &str| version(&format!("OpenJDK 64-Bit Server VM ({build} mixed mode)"));
+        for (build, jdk) in [
+            ("25.504-b01", "1.8.0_504"),
+            ("25.5-b02", "1.8.0_05"),
+            ("25.0-b70", "1.8.0"),
+            ("24.80-b11", "1.7.0_80"),
+            ("24.0-b56", "1.7.0"),
+            ("23.25-b01", "1.7.0"),
+            ("20.45-b01", "1.6.0"),
+            ("25.0.3+9-LTS", "25.0.3+9-LTS"),
+            ("25+36-LTS", "25+36-LTS"),
+        ] {
+            assert_eq!(of(build).as_deref(), Some(jdk), "{build}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rungwise_model::{Exit, units};
 use rungwise_threaddump::{Parser, Stages, Summary, evidence, summary_by};
 
 use super::live::{Shots, Taker};
+use super::reversed;
 use crate::Invocation;
 use crate::check::{self, FailOn};
 use crate::documents::Document as _;
@@ -370,6 +371,14 @@ fn pid(path: &Path) -> Option<u32> {
 
 fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Result<()> {
     parser.begin(&part.name);
+    if let Some(turned) = reversed::turned(part)? {
+        parser.push(&turned);
+        notes.push(format!(
+            "{}: its lines stand in reverse order, the newest first; it was read from its end",
+            part.name
+        ));
+        return Ok(());
+    }
     let broken = part
         .open()?
         .each(|piece| {
