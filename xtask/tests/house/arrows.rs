@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use xtask::tree::Tree;
 
-use crate::none_of;
+use crate::{none_of, printed};
 
 /// Importer, and what it may import directly; arrows chain. Crates that are not built yet have
 /// their arrows already, so that a new crate starts with them.
@@ -159,17 +159,9 @@ fn closure() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 }
 
 fn packages() -> Vec<Value> {
-    let out = Tree::ours()
-        .cargo()
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .output()
-        .unwrap();
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut command = Tree::ours().cargo();
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = printed(&mut command).parse().unwrap();
     metadata["packages"].as_array().unwrap().clone()
 }
 

@@ -4,24 +4,17 @@ use std::collections::BTreeSet;
 
 use xtask::tree::Tree;
 
-use crate::none_of;
+use crate::{none_of, printed};
 
 /// A line per package in the graph with these arguments: name, version, features.
 fn packages(tree: &Tree, arguments: &[&str]) -> BTreeSet<String> {
     let format = ["--prefix", "none", "--format", "{p} with {f}"];
-    let output = tree
-        .cargo()
-        .args(["tree", "--locked"])
-        .args(format)
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
+    let text = printed(
+        tree.cargo()
+            .args(["tree", "--locked"])
+            .args(format)
+            .args(arguments),
     );
-    let text = String::from_utf8(output.stdout).unwrap();
     // The mark of a package whose dependencies were shown before.
     let lines = text.lines().map(|line| line.trim_end_matches(" (*)"));
     lines.map(str::to_owned).collect()

@@ -5,7 +5,7 @@
 
 use xtask::tree::Tree;
 
-use crate::none_of;
+use crate::{none_of, printed};
 
 /// Identifiers of SPDX that need no more than their notice.
 const ALLOWED: &[&str] = &[
@@ -80,18 +80,11 @@ fn expressions_are_read_as_spdx_means_them() {
 #[test]
 fn every_dependency_may_be_linked_with_apache_2() {
     let tree = Tree::ours();
-    let output = tree
-        .cargo()
+    let mut command = tree.cargo();
+    command
         .args(["metadata", "--format-version=1", "--locked"])
-        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let metadata: serde_json::Value = printed(&mut command).parse().unwrap();
     let packages = metadata["packages"].as_array().unwrap();
     assert!(packages.len() > 100, "{} packages", packages.len());
     let offenders: Vec<String> = packages

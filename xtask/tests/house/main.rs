@@ -28,6 +28,15 @@ fn none_of(offenders: &[String], rule: &str) {
     );
 }
 
+/// What a command prints that succeeds.
+#[track_caller]
+fn printed(command: &mut std::process::Command) -> String {
+    let out = command.output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    String::from_utf8(out.stdout).unwrap()
+}
+
 /// The text files of the checkout whose name ends in `suffix`; pictures and other bytes are left out.
 fn texts(tree: &Tree, suffix: &str) -> Vec<(String, String)> {
     let files = tree.files_ending(suffix).unwrap().into_iter();

@@ -4,7 +4,7 @@
 //! synchronizers. We derive them from who holds what, so that a dump cut before the JVM's report still shows them.
 
 use rungwise_model::check::{Finding, Grade, Lack};
-use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::dumps::{self, Wait};
@@ -181,22 +181,23 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
     let locks = evidence.quantity(&keys::THREADS_UNRECORDED_LOCKS, jvm)?;
     let held = evidence.quantity(&keys::THREADS_UNRECORDED_HELD, jvm).ok();
     let held = held.filter(|held| held.value >= HELD.value);
+    let lasting = |sentence: String, lasts: Quantity<'_>| {
+        Finding::act(jvm, sentence)
+            .severity(Grade::High)
+            .confidence(Grade::Medium)
+            .cite(lasts.reading)
+            .cite(unrecorded.reading)
+            .consider("app.lock_split")
+            .expect("a restart frees these threads; a single lock order prevents a recurrence")
+            .refuted_by("a later dump shows one of these threads elsewhere")
+    };
     // A cycle needs two of them; several waiters of one lock are a queue.
     if let Some(held) = held {
         let sentence = format!(
             "possible deadlock: the same virtual threads wait for {} in every dump; no dump records who holds them",
             say::count(held.value, "lock")
         );
-        findings.push(
-            Finding::act(jvm, sentence)
-                .severity(Grade::High)
-                .confidence(Grade::Medium)
-                .cite(held.reading)
-                .cite(unrecorded.reading)
-                .consider("app.lock_split")
-                .expect("a restart frees these threads; a single lock order prevents a recurrence")
-                .refuted_by("a later dump shows one of these threads elsewhere"),
-        );
+        findings.push(lasting(sentence, held));
     } else if let Ok(stuck) = evidence.quantity(&keys::THREADS_UNRECORDED_STUCK, jvm)
         && stuck.value >= STUCK.value
     {
@@ -204,16 +205,7 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
             "possible deadlock: the same {} wait for locks in every dump; no dump before JDK 25 records for which, or who holds them",
             say::count(stuck.value, "virtual thread")
         );
-        findings.push(
-            Finding::act(jvm, sentence)
-                .severity(Grade::High)
-                .confidence(Grade::Medium)
-                .cite(stuck.reading)
-                .cite(unrecorded.reading)
-                .consider("app.lock_split")
-                .expect("a restart frees these threads; a single lock order prevents a recurrence")
-                .refuted_by("a later dump shows one of these threads elsewhere"),
-        );
+        findings.push(lasting(sentence, stuck));
     } else if findings.is_empty() && unrecorded.value > 1.0 && locks.value > 1.0 {
         let sentence = format!(
             "possible deadlock: {} for {} whose owners no dump records",
