@@ -259,18 +259,41 @@ pub fn pins_threads(processes: &CpuSource) -> bool {
     threads.iter().any(|thread| thread.cpus.len() == 1)
 }
 
-/// Share of the CPU time of these processes that threads used which may run on several CPUs; 1 where nothing can be seen.
-pub fn free_share(processes: &CpuSource) -> f64 {
-    let threads = processes.threads();
-    let ran = |threads: &mut dyn Iterator<Item = &Thread>| -> u64 {
-        threads.map(|thread| thread.ran_ns).sum()
-    };
-    let all = ran(&mut threads.iter());
-    let free = ran(&mut threads.iter().filter(|thread| thread.cpus.len() != 1));
-    if all == 0 {
-        return 1.0;
+/// What the threads of some processes had used by one moment.
+#[derive(Debug)]
+pub struct ThreadTimes {
+    processes: CpuSource,
+    /// Nanoseconds by thread.
+    ran: BTreeMap<u32, u64>,
+}
+
+impl ThreadTimes {
+    /// Those of now.
+    pub fn now(processes: &CpuSource) -> Self {
+        let threads = processes.threads();
+        let ran = threads.iter().map(|thread| (thread.id, thread.ran_ns));
+        Self {
+            processes: processes.clone(),
+            ran: ran.collect(),
+        }
     }
-    free as f64 / all as f64
+
+    /// Share of the CPU time used since then that threads used which may run on several CPUs; 1 where nothing can be seen.
+    pub fn free_share(&self) -> f64 {
+        let (mut all, mut free) = (0, 0);
+        for thread in self.processes.threads() {
+            let before = self.ran.get(&thread.id).copied().unwrap_or(0);
+            let ran = thread.ran_ns.saturating_sub(before);
+            all += ran;
+            if thread.cpus.len() != 1 {
+                free += ran;
+            }
+        }
+        if all == 0 {
+            return 1.0;
+        }
+        free as f64 / all as f64
+    }
 }
 
 /// Foreign share of the machine's CPUs right now, over a window that this call sleeps through.

@@ -55,6 +55,7 @@ pub(crate) fn cpus_of(pid: u32) -> Vec<u32> {
 
 /// Where a thread may run, and how long it has run.
 pub(crate) struct Thread {
+    pub(crate) id: u32,
     /// CPUs that it may run on; none where that cannot be seen.
     pub(crate) cpus: Vec<u32>,
     /// CPU time since its start, ns; 0 where that cannot be seen.
@@ -65,7 +66,7 @@ pub(crate) struct Thread {
 pub(crate) fn threads_of(pid: u32) -> Vec<Thread> {
     let tasks = format!("/proc/{pid}/task");
     let threads = files::folders(tasks.as_ref()).unwrap_or_default();
-    let of_thread = |thread| {
+    let of_thread = |thread: &String| {
         // One that has ended since it was listed may run nowhere.
         let read = |file: &str| {
             let bytes = files::read(format!("{tasks}/{thread}/{file}").as_ref());
@@ -78,6 +79,7 @@ pub(crate) fn threads_of(pid: u32) -> Vec<Thread> {
         let ran = read("schedstat");
         let ran = ran.split_ascii_whitespace().next();
         Thread {
+            id: thread.parse().unwrap_or(0),
             cpus: list.map(cpu_list).unwrap_or_default(),
             ran_ns: ran.and_then(|ran| ran.parse().ok()).unwrap_or(0),
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter};
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, ThreadTimes};
 use rungwise_load::Error as LoadError;
 use rungwise_load::engine::{Completed, Edge, Hooks, Stop, Turns};
 use rungwise_load::parameters::Length;
@@ -25,9 +25,11 @@ use crate::stage::{Changes, Sample, Setting, Stage as _, StageError, Variant};
 
 /// How long an idle service is watched.
 const IDLE: Duration = Duration::from_millis(30);
+/// How often it is watched again: one that has just started may not be done with it, least of all on a busy machine.
+const WATCHES: u32 = 3;
 /// A service that uses more than this share of a CPU while it is idle would disturb the other one's turns.
 const POLLS: f64 = 0.05;
-/// Share of a service's CPU time that its threads may have used outside of pinned CPUs: its start, a main thread, signals.
+/// Share of a service's CPU time under load that its threads may use outside of pinned CPUs: a main thread, signals.
 const FREE: f64 = 0.1;
 
 /// Ten turns of each variant: with fewer, single turns decide.
@@ -153,21 +155,15 @@ impl Lab {
         Ok(!anew || self.services().iter().all(pinned) && !self.polls()?)
     }
 
-    /// Whether one of the services uses CPU time without requests.
+    /// Whether one of the services uses CPU time without requests, in each of several windows.
     fn polls(&self) -> Result<bool, StageError> {
         let services: Vec<CpuSource> = self.services().into_iter().flatten().collect();
-        let meters: Result<Vec<CpuMeter>, _> = services
-            .iter()
-            .map(|service| CpuMeter::begin(std::slice::from_ref(service)))
-            .collect();
-        thread::sleep(IDLE);
-        for meter in meters? {
-            let window = meter.end()?;
-            if window.service_cpu_s > POLLS * window.seconds {
-                return Ok(true);
+        for _ in 0..WATCHES {
+            if !uses_cpu(&services)? {
+                return Ok(false);
             }
         }
-        Ok(false)
+        Ok(true)
     }
 
     /// CPU time of the service in each place.
@@ -202,7 +198,9 @@ impl Lab {
         let target = own.target.clone();
         let entries = [self.topology.client_entry(), second.topology.client_entry()];
         let sources = self.cpu_sources();
-        let first: Vec<CpuSource> = self.service_cpu().into_iter().collect();
+        let services = self.services();
+        let first: Vec<CpuSource> = services[0].iter().cloned().collect();
+        let threads: Vec<ThreadTimes> = (services.iter().flatten()).map(ThreadTimes::now).collect();
         let (meter, first_meter) = (EdgeMeter::new(&sources), EdgeMeter::new(&first));
         let witnesses = [
             Witness::for_service(&self.topology, &self.running, &*here, &target),
@@ -266,12 +264,10 @@ impl Lab {
             half(first_s, &here),
             half(both.service_cpu_s - first_s, &there),
         );
-        let services = self.services().map(Vec::from_iter);
-        let [of_here, of_there] = &services;
-        let moves = |service| cpu::free_share(service) > FREE;
-        if services.iter().flatten().any(moves) {
+        if threads.iter().any(|times| times.free_share() > FREE) {
             return Ok(None);
         }
+        let [of_here, of_there] = &self.services().map(Vec::from_iter);
         let mut samples = [
             self.sample(at_s, here, of_first, of_here),
             self.sample(at_s, there, of_second, of_there),
@@ -281,6 +277,22 @@ impl Lab {
         }
         Ok(Some(samples))
     }
+}
+
+/// Whether one of these services used more CPU time than an idle one while it was watched.
+fn uses_cpu(services: &[CpuSource]) -> Result<bool, StageError> {
+    let meters: Result<Vec<CpuMeter>, _> = services
+        .iter()
+        .map(|service| CpuMeter::begin(std::slice::from_ref(service)))
+        .collect();
+    thread::sleep(IDLE);
+    for meter in meters? {
+        let window = meter.end()?;
+        if window.service_cpu_s > POLLS * window.seconds {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What the variants do not have in common.
