@@ -338,7 +338,16 @@ impl Trial<'_> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         let interrupted = self.shell.interrupted.clone();
         let apply = ["apply", "--from", "check.json", "--evidence-for", "0s"];
-        let applied = self.knob(&apply, &interrupted);
+        let applied = self.knob(&apply, &interrupted).and_then(|applied| {
+            let refused = applied["left_out"].as_array().into_iter().flatten();
+            let refused: Vec<&str> = refused.filter_map(|left| left["why"].as_str()).collect();
+            anyhow::ensure!(
+                applied["changes"].as_u64() > Some(0),
+                "nothing was changed: {}",
+                refused.join("; ")
+            );
+            Ok(applied)
+        });
         let seen = applied.is_ok().then(|| self.loaded(load, CURED));
         // Whatever came of it, and after a signal as well: some knobs are of the whole host.
         let undone = self.knob(&["undo"], &Interrupted::default());

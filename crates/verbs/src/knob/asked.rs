@@ -122,7 +122,7 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
                 continue;
             };
             // What a finding asks for after a switch of the service may ruin the service without it.
-            if let Some(switch) = switch.filter(|_| !is_of_service(turn)) {
+            if let Some(switch) = switch.filter(|_| !is_switch(turn, to)) {
                 let why = format!(
                     "{} recommends it only together with {switch}, a switch of the service; alone it may do harm; start the service \
                      with {switch} and check again",
@@ -131,7 +131,7 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
                 all.left_out.push(leave(why));
                 continue;
             }
-            if is_of_service(turn) {
+            if is_switch(turn, to) {
                 switch = Some(&turn.id);
             }
             let device = turn.device.as_deref();
@@ -170,19 +170,24 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
     all
 }
 
-fn is_of_service(turn: &Recommendation) -> bool {
-    rungwise_knobs::find(&turn.id).is_ok_and(|knob| knob.scope == Scope::Service)
+/// Whether it is set where the service is started; a value such as `PID:LIST` changes the running processes themselves.
+fn is_switch(turn: &Recommendation, to: &str) -> bool {
+    let context = Context::of_host(&Live, turn.device.as_deref(), &[]);
+    rungwise_knobs::find(&turn.id).is_ok_and(|knob| {
+        knob.scope == Scope::Service
+            && (knob.plan(&context, to)).is_ok_and(|plan| plan.service().next().is_some())
+    })
 }
 
 fn plan(turn: &Recommendation, to: &str, cpus: &[usize]) -> Result<Plan, String> {
     let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
-    if is_of_service(turn) {
+    let context = Context::of_host(&Live, turn.device.as_deref(), cpus);
+    let plan = knob.plan(&context, to).map_err(|error| error.to_string())?;
+    if plan.service().next().is_some() {
         return Err(format!(
             "it is a switch of the service: start the service with {to}, or name it in a scenario and let `rungwise tune` measure it"
         ));
     }
-    let context = Context::of_host(&Live, turn.device.as_deref(), cpus);
-    let plan = knob.plan(&context, to).map_err(|error| error.to_string())?;
     // One thing that only a person can do would make the engine refuse all of them.
     if let Some(text) = plan.by_hand().next() {
         return Err(format!("done by hand: {text}"));
