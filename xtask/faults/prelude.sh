@@ -114,6 +114,21 @@ stops() {
 loop() { findmnt --noheadings --output SOURCE "$TMP/disk"; }
 loopno() { findmnt --noheadings --output MAJ:MIN "$TMP/disk" | tr -d ' '; }
 
+# A DNS server where the client is, which echoes each query after the milliseconds in dns.delay.
+slow_dns() {
+    client perl -MIO::Socket::INET -MTime::HiRes=sleep -e '
+        $SIG{CHLD} = "IGNORE";
+        my $socket = IO::Socket::INET->new(LocalAddr => "10.83.0.2", LocalPort => 53, Proto => "udp") or die "port 53: $!";
+        while (1) {
+            my $to = recv $socket, my $query, 512, 0 or next;
+            next if fork;
+            open my $file, "<", $ARGV[0];
+            sleep <$file> / 1000 if $file;
+            send $socket, $query, 0, $to;
+            exit;
+        }' "$TMP/dns.delay" &
+}
+
 # unix_app BACKLOG: an application of two processes on a Unix socket, 5 ms for each request.
 unix_app() {
     perl -MIO::Socket::UNIX -MTime::HiRes=sleep -e '

@@ -71,6 +71,9 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::DEPENDENCY_RESOLVER,
         &keys::DEPENDENCY_RESOLVING,
         &keys::DEPENDENCY_RESOLVING_FOR,
+        &keys::DEPENDENCY_RESOLVING_LATE,
+        &keys::DEPENDENCY_RESOLVING_OPEN,
+        &keys::DEPENDENCY_RESOLVING_SERVER,
         &keys::DEPENDENCY_SAMPLES,
         &keys::DEPENDENCY_UPSTREAM,
         &keys::DEPENDENCY_WAIT,
@@ -88,7 +91,9 @@ and 2 ms are reported. Upstream requests older than 100 ms count once the peer's
 lossy path is not mistaken for a slow server. A connection attempt or a query to port 53 counts if its socket exists \
 in two consecutive samples; an attempt also counts if its server is tried in most samples and reached in none. A \
 socket to port 53 that exists in every sample may belong to a resolver that keeps its sockets, and counts only if a \
-thread of its process sleeps in poll(2) on one descriptor, like the resolver of glibc. Data counts as unread if it \
+thread of its process sleeps in poll(2) on one descriptor, like the resolver of glibc. A query is late if its socket is \
+seen for 50 ms and is gone within a quarter of a second; with many threads samples are further apart, and late answers are \
+missed. Resolvers whose sockets are not connected (Netty, unbound) are not seen. Data counts as unread if it \
 waits in every full sample and in three quarters of all samples. Processes are looked up for at most 16 sockets of \
 each kind. On a host with more than 1000 TCP sockets only the two ends of the window are complete. Sources: \
 net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
@@ -453,6 +458,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             Origin::new(SOURCE, line),
         );
     }
+    slow_lookups(evidence, window, &owner);
     unread(evidence, &waits, &owner);
     let late = waits.late();
     let is_late = |(port, _, socket): &(u16, u32, &TcpSocket)| {
@@ -632,6 +638,39 @@ fn count(
         let origin = Origin::new(SOURCE, format!("{all} x {kind}, most to {most}"));
         evidence.number(number, subject(), all as f64, origin.clone());
         evidence.text(name, subject(), most.as_str(), origin);
+    }
+}
+
+/// Late answers of DNS servers. Most sockets are gone before their process can be looked up, so one that was found speaks for all
+/// queries to the same server.
+fn slow_lookups(evidence: &mut Evidence, window: &Window<'_>, owner: &Owner<'_>) {
+    let slow = dns::slow(window);
+    let mut by_server: BTreeMap<Endpoint, (Option<u32>, usize, f64)> = BTreeMap::new();
+    for query in &slow {
+        let (pid, count, waited_s) = by_server.entry(query.socket.remote).or_default();
+        *pid = pid.or_else(|| owner(query.socket.inode));
+        *count += 1;
+        *waited_s += query.waited_s;
+    }
+    let mut worst: BTreeMap<u32, (usize, f64, Endpoint)> = BTreeMap::new();
+    for (server, (pid, count, waited_s)) in by_server {
+        let Some(pid) = pid else { continue };
+        let most = worst.entry(pid).or_insert((count, waited_s, server));
+        if waited_s > most.1 {
+            *most = (count, waited_s, server);
+        }
+    }
+    let window_s = window.seconds();
+    for (pid, (count, waited_s, server)) in worst {
+        let subject = || Subject::new(Kind::Process, pid);
+        let line = format!("{count} x UDP to {server} open for {waited_s:.2} s altogether");
+        let origin = Origin::new(SOURCE, line);
+        let late = &keys::DEPENDENCY_RESOLVING_LATE;
+        evidence.number(late, subject(), count as f64, origin.clone());
+        let open = &keys::DEPENDENCY_RESOLVING_OPEN;
+        evidence.number(open, subject(), waited_s / window_s, origin.clone());
+        let named = &keys::DEPENDENCY_RESOLVING_SERVER;
+        evidence.text(named, subject(), server.to_string(), origin);
     }
 }
 

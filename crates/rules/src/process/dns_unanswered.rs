@@ -1,7 +1,8 @@
-//! `dns-unanswered`: DNS queries stay unanswered.
+//! `dns-unanswered`: DNS queries stay unanswered, or are answered late.
 //!
 //! The resolver of the C library asks the first server of /etc/resolv.conf and waits 5 s before it asks the second. So a dead
-//! first server adds 5 s to each lookup, and a service that looks up names per request stalls.
+//! first server adds 5 s to each lookup, and a service that looks up names per request stalls. A server that takes 100 ms adds that to
+//! each of these requests.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
@@ -21,25 +22,42 @@ const LONG: Threshold = Threshold {
     origin: "an answer that is not cached takes several round trips, of 0.1 s each at most",
 };
 
+const LATE: Threshold = Threshold {
+    name: "queries answered after 50 ms or more",
+    value: 3.0,
+    origin: "own guess: one or two may be names that no cache had yet",
+};
+
+const OPEN: Threshold = Threshold {
+    name: "late queries open at a time, mean of the window, from which on there is something to act on",
+    value: 0.1,
+    origin: "own guess: a tenth of the time of one thread",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "dns-unanswered",
     topic: "process",
-    summary: "DNS queries stay unanswered",
+    summary: "DNS queries stay unanswered, or are answered late",
     needs: &[
         &keys::DEPENDENCY_RESOLVER,
         &keys::DEPENDENCY_RESOLVING,
         &keys::DEPENDENCY_RESOLVING_FOR,
+        &keys::DEPENDENCY_RESOLVING_LATE,
+        &keys::DEPENDENCY_RESOLVING_OPEN,
+        &keys::DEPENDENCY_RESOLVING_SERVER,
         &keys::DEPENDENCY_SAMPLES,
         &keys::SCHED_PROCESS_NAME,
     ],
-    thresholds: &[RESOLVING, LONG],
+    thresholds: &[RESOLVING, LONG, LATE, OPEN],
     knobs: &[],
     measure: Some(Measure::more(&keys::DEPENDENCY_RESOLVING)),
     doc: Doc {
-        looks_for: "A UDP socket connected to port 53 that was opened within the window and still open a quarter of a second later: to act on if it is half a second or several queries, to watch otherwise.",
-        hurts: "Each lookup takes 5 s and more. Threads that resolve names block meanwhile.",
-        todo: "Query the named server: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd).",
-        wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may open one within the window and keep it.",
+        looks_for: "A UDP socket connected to port 53 that was opened within the window and still open a quarter of a second later: to act on if it is half a second or several queries, to watch otherwise. \
+            Also such sockets that are gone earlier, but were seen for 50 ms.",
+        hurts: "Without an answer each lookup takes 5 s and more, with a late one as long as the server takes. Threads that resolve names block meanwhile.",
+        todo: "Query the named server: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd), and let the service keep its connections, so that it looks up fewer names.",
+        wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may open one within the window and keep it. \
+            Names that no cache holds, such as those of a crawler, take 20 to 200 ms at the best of servers.",
         sources: "resolv.conf(5); __res_context_send of resolv/res_send.c, glibc 2.36.",
     },
     judge,
@@ -75,6 +93,33 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .cite(number.reading)
                 .cite(waited.reading)
                 .refuted_by("`dig @SERVER` from this host is answered at once"),
+        );
+    }
+    for (process, late) in (evidence.each(&keys::DEPENDENCY_RESOLVING_LATE)).unwrap_or_default() {
+        let subject = process.to_string();
+        let unanswered = findings.iter().any(|finding| finding.subject == subject);
+        if unanswered || late.value < LATE.value {
+            continue;
+        }
+        let server = evidence.words(&keys::DEPENDENCY_RESOLVING_SERVER, process)?;
+        let open = evidence.quantity(&keys::DEPENDENCY_RESOLVING_OPEN, process)?;
+        let sentence = format!(
+            "{} waits for late answers of the DNS server {}: {:.0} queries were seen open for 50 ms or more, which is {} of the window",
+            called(evidence, process),
+            server.value,
+            late.value,
+            say::percent(open.value),
+        );
+        let finding = if open.value < OPEN.value {
+            Finding::watch(process, sentence)
+        } else {
+            Finding::act(process, sentence).severity(Grade::Medium)
+        };
+        findings.push(
+            finding
+                .cite(late.reading)
+                .cite(open.reading)
+                .refuted_by("`dig @SERVER NAME` for a name that the service asks for is answered within some milliseconds"),
         );
     }
     if findings.is_empty() {

@@ -22,7 +22,8 @@ pub(crate) fn explanation(
 }
 
 /// The first of these rules with something to act on or to watch about `subject`. A finding about a subject of another kind
-/// explains it as well, such as the process that fills a disk.
+/// explains it as well, such as the process that fills a disk. What is only watched of the whole machine does not explain why the
+/// clients of one process wait: on a busy machine some task always waits for a CPU.
 pub(crate) fn explained_by(
     rules: &[&'static str],
     subject: &Subject,
@@ -39,9 +40,15 @@ fn speaks(id: &str, subject: &Subject, evidence: &Evidence) -> bool {
         return false;
     };
     rule.findings(evidence).iter().any(|finding| {
-        let about = finding.subject.parse::<Subject>();
-        let other = about.is_ok_and(|about| about.kind() == subject.kind() && about != *subject);
-        matches!(finding.outcome, Outcome::Act | Outcome::Watch) && !other
+        let Ok(about) = finding.subject.parse::<Subject>() else {
+            return finding.outcome <= Outcome::Watch;
+        };
+        let least = match (about.kind(), subject.kind()) {
+            (Kind::Host, Kind::Process) => Outcome::Act,
+            _ => Outcome::Watch,
+        };
+        let other = about.kind() == subject.kind() && about != *subject;
+        finding.outcome <= least && !other
     })
 }
 

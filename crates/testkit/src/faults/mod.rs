@@ -177,6 +177,7 @@ pub const FAULTS: &[Fault] = &[
     process::UNIX_DEAD,
     process::RESTARTS,
     process::RESOLVER,
+    process::RESOLVER_LATE,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.

@@ -658,6 +658,39 @@ fn restarts(_: &Path) -> Result<Planted> {
     Ok(Planted::in_namespace(server).keep(service).keep(client))
 }
 
+pub(super) const RESOLVER_LATE: Fault = Fault {
+    id: "service: late resolver",
+    planted: "A program that looks up a name again and again, with a connected UDP socket as the resolver of the C library has it; the DNS server \
+              answers after 120 ms.",
+    speaks: &[first("dns-unanswered", "process/PID")],
+    may: &[],
+    how: How::Here(resolver_late),
+};
+
+fn resolver_late(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let script = r#"
+        my $server = IO::Socket::INET->new(LocalAddr => $ARGV[0], LocalPort => 53, Proto => "udp") or die $!;
+        while (1) { recv $server, my $query, 512, 0; select undef, undef, undef, 0.12; send $server, $query, 0 }"#;
+    let address = Pair::CLIENT.to_string();
+    let inet = "-MIO::Socket::INET";
+    let late = start(&client, &["perl", inet, "-e", script, &address])?;
+    let script = r#"while (1) {
+        my $socket = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => 53, Proto => "udp") or die $!;
+        send $socket, "\x12\x34\1\0\0\1\0\0\0\0\0\0\3www\7example\0\0\1\0\1", 0;
+        my $waits = "";
+        vec($waits, fileno $socket, 1) = 1;
+        select $waits, undef, undef, 2;
+        select undef, undef, undef, 0.05;
+    }"#;
+    let service = start(&server, &["perl", inet, "-e", script, &address])?;
+    let pid = service.pid();
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pid)
+        .keep((service, late))
+        .keep(client))
+}
+
 pub(super) const RESOLVER: Fault = Fault {
     id: "service: dead resolver",
     planted: "A program that looks up a name, with a connected UDP socket as the resolver of the C library has it, waits 0.9 s and looks it up \
