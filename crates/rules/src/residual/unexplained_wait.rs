@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use super::{busiest, clear, unexplained};
@@ -125,11 +125,11 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         let wait = evidence.quantity(&keys::DEPENDENCY_CLIENT_WAIT, high.subject);
         let wait = wait.map_or(0.0, |wait| wait.value);
         format!(
-            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), and its threads do not run; the cause may be a lock or a \
-             timer: take stacks (gdb, for a JVM thread dumps)",
+            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), and its threads do not run; {}",
             called(evidence, high.subject),
             high.value,
-            wait * 1000.0
+            wait * 1000.0,
+            where_to_look(evidence, high.subject)
         )
     } else if key == &keys::NETNS_OTHER_STALLS {
         format!(
@@ -165,6 +165,20 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         .confidence(Grade::Medium)
         .cite(high.reading)
         .refuted_by(refuted)
+}
+
+/// What shows for which lock or timer an idle process waits; a database knows it itself.
+fn where_to_look(evidence: &Evidence, process: &Subject) -> String {
+    let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
+    let pid = process.name();
+    match name.map_or("", |name| name.value) {
+        "mariadbd" | "mysqld" => "the cause may be a lock on rows or tables: SHOW ENGINE INNODB STATUS, or SELECT * FROM \
+             information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+            .to_owned(),
+        "mongod" => "the cause may be a lock: db.currentOp({ waitingForLock: true })".to_owned(),
+        "java" => format!("the cause may be a lock or a timer: rungwise jvm threads {pid}"),
+        _ => format!("the cause may be a lock or a timer: gdb -p {pid} -batch -ex 'thread apply all bt'"),
+    }
 }
 
 /// Whether a service waits for disks; `None` if the wait is of another kind, or no service is known.
