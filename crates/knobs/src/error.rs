@@ -63,8 +63,9 @@ pub enum Error {
     },
     /// Not allowed to.
     #[error(
-        "cannot {tried} for {knob} on {host}: {answer}; run as root on the host itself (the kernel refuses queue masks \
-         even to root of a user namespace)"
+        "cannot {tried} for {knob} on {host}: {answer}; run as root on the host itself with all \
+         capabilities (root of a container or of a user namespace lacks some: queue masks, for example, or CAP_SYS_RESOURCE for the limits \
+         of a process that runs as another user)"
     )]
     Permission {
         /// Id of the knob.
