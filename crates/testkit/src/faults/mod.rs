@@ -119,6 +119,7 @@ pub const FAULTS: &[Fault] = &[
     udp::FOUGHT_FOR_SOCKET,
     udp::UNEVEN_GROUP,
     tcp::SLOW_READER,
+    tcp::WRITE_QUEUE,
     tcp::SMALL_SEND_BUFFER,
     tcp::FULL_ACCEPT_QUEUE,
     tcp::DELAYED_ACK,

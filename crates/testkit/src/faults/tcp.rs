@@ -1,14 +1,17 @@
-//! TCP: a reader that does not keep up, a small send buffer, an accept queue that nobody empties, requests in two halves.
+//! TCP: a reader that does not keep up, a queue in the program that grows for it, a small send buffer, an accept queue that nobody
+//! empties, requests in two halves.
 
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rungwise_host::process::Ready;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::lab::{Lab, Planted, run, service_address};
+use super::process::start;
 use super::traffic::{Repeated, connection, halved, reader, writer};
-use super::{Fault, How, Result, Says, acts};
+use super::{Fault, How, Result, Says, acts, watches};
 
 pub(super) const SLOW_READER: Fault = Fault {
     id: "slow TCP reader",
@@ -37,6 +40,45 @@ fn slow_reader(_: &Path) -> Result<Planted> {
         reader(far, 4096, Duration::from_millis(20)),
     );
     Ok(Planted::in_namespace(server).keep(traffic).keep(client))
+}
+
+pub(super) const WRITE_QUEUE: Fault = Fault {
+    id: "write queue that grows",
+    planted: "A server that adds 3 MB a second to its queue for one client, writes of it what the connection takes, and a client that reads 200 kB \
+              a second.",
+    speaks: &[
+        watches("write-queue-grows", "process/PID"),
+        acts("tcp-rwnd-limited", "connection/10.78.0.1:9000>10.78.0.2:*"),
+    ],
+    may: &[],
+    how: How::Here(write_queue),
+};
+
+fn write_queue(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let script = r#"my $listener = IO::Socket::INET->new(LocalAddr => $ARGV[0], Listen => 5) or die $!;
+        $| = 1;
+        print "ready\n";
+        my $client = $listener->accept;
+        $client->blocking(0);
+        my ($message, $queue) = ("x" x 30_000, "");
+        while (1) {
+            $queue .= $message;
+            my $taken = syswrite $client, $queue;
+            substr $queue, 0, $taken, "" if $taken;
+            select undef, undef, undef, 0.01;
+        }"#;
+    let address = service_address().to_string();
+    let inet = "-MIO::Socket::INET";
+    let service = start(&server, &["perl", inet, "-e", script, &address])?;
+    let pid = service.pid();
+    service.wait_ready(&Ready::Line("ready".to_owned()), Duration::from_secs(30))?;
+    let far = client.run(|| TcpStream::connect(service_address()))?;
+    let slow = reader(far, 4000, Duration::from_millis(20));
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pid)
+        .keep((service, slow))
+        .keep(client))
 }
 
 pub(super) const SMALL_SEND_BUFFER: Fault = Fault {
