@@ -1,6 +1,8 @@
+import com.sun.net.httpserver.HttpServer;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.ArrayList;
@@ -40,6 +42,8 @@ public class Plant {
     /** Work that was done; a problem without progress keeps it where it is. */
     static final AtomicLong DONE = new AtomicLong();
     static final Map<String, String> OPTIONS = new HashMap<>();
+    /** Connections that stay open. */
+    static final List<Socket> CLIENTS = new ArrayList<>();
     static Random random;
 
     interface Work {
@@ -255,6 +259,31 @@ public class Plant {
             });
         }
         until("consumer-", threads, WAITS);
+    }
+
+    /** Requests wait at a condition that nobody signals: the JDK's HTTP server and clients that were patient. */
+    static void conditionRequest() throws Exception {
+        int threads = option("threads", 8);
+        ReentrantLock lock = new ReentrantLock();
+        Condition filled = lock.newCondition();
+        HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), threads);
+        server.setExecutor(Executors.newFixedThreadPool(threads, named("request-")));
+        server.createContext("/", exchange -> {
+            lock.lock();
+            try {
+                filled.awaitUninterruptibly();
+                DONE.incrementAndGet();
+            } finally {
+                lock.unlock();
+            }
+        });
+        server.start();
+        for (int i = 0; i < threads; i++) {
+            Socket client = new Socket(InetAddress.getLoopbackAddress(), server.getAddress().getPort());
+            client.getOutputStream().write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes("US-ASCII"));
+            CLIENTS.add(client);
+        }
+        until("request-", threads, WAITS);
     }
 
     static void exchanger() throws Exception {
@@ -694,6 +723,7 @@ public class Plant {
         PROBLEMS.put("latch-never", Plant::latchNever);
         PROBLEMS.put("future-join", Plant::futureJoin);
         PROBLEMS.put("condition", Plant::condition);
+        PROBLEMS.put("condition-request", Plant::conditionRequest);
         PROBLEMS.put("exchanger", Plant::exchanger);
         PROBLEMS.put("phaser", Plant::phaser);
         PROBLEMS.put("queue-full", Plant::queueFull);

@@ -234,6 +234,12 @@ impl OfJvm<'_> {
                 still,
                 origin.clone(),
             );
+            evidence.number(
+                &keys::THREADS_WAIT_REQUESTS,
+                subject.clone(),
+                wait.requests as f64,
+                origin.clone(),
+            );
             let texts = [
                 (&keys::THREADS_WAIT, Some(words)),
                 (&keys::THREADS_WAIT_KIND, Some(wait.kind.clone())),

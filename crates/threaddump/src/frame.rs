@@ -88,6 +88,31 @@ pub(crate) fn serializes(frames: &[Arc<str>]) -> bool {
     innermost.is_some_and(|at| !frames[..at].iter().any(|frame| is_of(frame, &READS)))
 }
 
+/// Whether the thread is in the midst of handling a request: a call of a server's framework is on its stack. Idle threads of a pool have no
+/// such call.
+pub(crate) fn handles_request(frames: &[Arc<str>]) -> bool {
+    const HANDLERS: [&str; 14] = [
+        "com.alibaba.dubbo.remoting.exchange.support.header.HeaderExchangeHandler.handleRequest",
+        "com.caucho.hessian.server.HessianSkeleton.invoke",
+        "com.sun.net.httpserver.Filter$Chain.doFilter",
+        "io.grpc.stub.ServerCalls$",
+        "io.undertow.server.Connectors.executeRootHandler",
+        "jakarta.servlet.http.HttpServlet.service",
+        "javax.servlet.http.HttpServlet.service",
+        "org.apache.catalina.core.StandardWrapperValve.invoke",
+        "org.apache.dubbo.remoting.exchange.support.header.HeaderExchangeHandler.handleRequest",
+        "org.apache.thrift.ProcessFunction.process",
+        "org.eclipse.jetty.server.Server.handle",
+        "org.glassfish.jersey.server.ServerRuntime.process",
+        "org.springframework.web.method.support.InvocableHandlerMethod.",
+        "sun.rmi.transport.tcp.TCPTransport.handleMessages",
+    ];
+    frames.iter().any(|frame| {
+        let name = method(frame);
+        HANDLERS.iter().any(|start| name.starts_with(start))
+    })
+}
+
 /// Class and method, without the loader and the module before and the place behind: `java.lang.Object.wait`.
 pub(crate) fn method(frame: &str) -> &str {
     let mut name = frame.split_once('(').map_or(frame, |(name, _)| name);

@@ -75,6 +75,10 @@ pub(crate) fn waits(jvm: u64, graphs: &[&Graph<'_>]) -> Vec<SharedWait> {
                 what: what(last, &group, &members),
                 at: place,
                 still: still.count() as u64,
+                requests: members
+                    .iter()
+                    .filter(|at| frame::handles_request(&last.dump.threads[**at].frames))
+                    .count() as u64,
                 counts,
                 holders_doing: doing(last, &holders),
                 past: (holders.len() + gone.len()) as u64,

@@ -32,7 +32,7 @@ const FEW: Threshold = Threshold {
 const RARE: &[&str] = &["exchanger", "phaser", "barrier", "semaphore", "full-queue"];
 /// Each holder gives it back after a while: those that wait change, and the queue stays.
 const QUEUES: &[&str] = &["semaphore", "full-queue"];
-/// Home-made pools idle at these, so they are never more than a watch.
+/// Home-made pools idle at these, so they are only watched where the threads are not in the midst of requests.
 const RESTS: &[&str] = &["condition", "notify", "thread-end"];
 /// Judged by other rules.
 const OTHERS: &[&str] = &["connection", "read-lock"];
@@ -48,6 +48,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::THREADS_WAIT,
         &keys::THREADS_WAIT_HOLDERS,
         &keys::THREADS_WAIT_KIND,
+        &keys::THREADS_WAIT_REQUESTS,
         &keys::THREADS_WAIT_STILL,
         &keys::THREADS_WAIT_WAITERS,
     ],
@@ -68,7 +69,8 @@ pub(crate) static RULE: Rule = Rule {
             timeout. Then raise the limit, if there is one.",
         wrong: "A limit may be intended (a bulkhead): then the wait is its price. A thread that may release the wait is known by its calls and \
             not by the object, so it may release another one. One dump cannot show that a wait lasts, so the rule then only watches. \
-            Home-made pools idle at conditions, so the rule only watches these as well.",
+            Home-made pools idle at conditions, so the rule only watches these as well, unless a call of a server's framework on the stacks shows that the \
+            threads handle requests.",
         sources: "java.util.concurrent; the programs semaphore, latch-never, future-join, condition, exchanger, phaser and queue-full in \
             crates/testkit/java on JDK 8 to 25.",
     },
@@ -111,17 +113,25 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
         if share < line || lasting < least {
             continue;
         }
+        // Evidence from before 2026-11-28 does not have it.
+        let requests = evidence.quantity(&keys::THREADS_WAIT_REQUESTS, wait.subject);
+        let requests = requests.map_or(0.0, |requests| requests.value);
         let acts = share >= MUCH.value
             && lasting >= FEW.value
             && wait.dumps > 1
-            && !RESTS.contains(&wait.kind);
+            && (!RESTS.contains(&wait.kind) || requests >= FEW.value);
         let during = match wait.dumps {
             0 | 1 => " in one dump".to_owned(),
             dumps if is_queue => format!(" in each of {dumps} dumps"),
             dumps => format!(", unmoved in {dumps} dumps"),
         };
+        let within = if requests >= FEW.value {
+            ", in the midst of requests"
+        } else {
+            ""
+        };
         let sentence = format!(
-            "{} for {}{during}{}",
+            "{} for {}{within}{during}{}",
             if lasting > 1.5 {
                 format!("{} threads wait", say::whole(lasting))
             } else {

@@ -110,6 +110,14 @@ const PLANTS: &[Plant] = &[
     plant("future-join", "shared-wait", Outcome::Act),
     plant("condition", "shared-wait", Outcome::Watch),
     on(
+        17,
+        &[
+            "8 threads wait for a condition in Plant.",
+            "in the midst of requests",
+        ],
+        plant("condition-request", "shared-wait", Outcome::Act),
+    ),
+    on(
         8,
         &["1 thread waits for a partner at an Exchanger in Plant."],
         plant("exchanger", "shared-wait", Outcome::Watch),
