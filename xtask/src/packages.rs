@@ -17,11 +17,11 @@ use anyhow::{Context as _, Result, bail};
 pub struct Package {
     /// Name in Debian.
     pub name: &'static str,
-    /// The program by which its presence is judged.
+    /// The program by which its presence is judged; a kernel by the name of its file below `boot`, with `*` for its version.
     pub program: &'static str,
     /// What the tests do with it.
     pub reason: &'static str,
-    /// Debian allows one such package at a time, so that it is only unpacked.
+    /// Debian allows one such package at a time, or its scripts would change how the machine boots: it is only unpacked.
     pub unpacked: Option<Unpacked>,
 }
 
@@ -30,6 +30,8 @@ pub struct Package {
 pub struct Unpacked {
     /// The packages whose libraries it loads; these are installed.
     pub libraries: &'static [&'static str],
+    /// It is empty, and what it depends on, whose name has a version, is unpacked instead.
+    pub is_name_of_another: bool,
 }
 
 /// Every package the tests need, sorted by name.
@@ -65,6 +67,7 @@ pub const PACKAGES: &[Package] = &[
                 "libnettle8",
                 "libseccomp2",
             ],
+            is_name_of_another: false,
         }),
     },
     Package {
@@ -90,6 +93,15 @@ pub const PACKAGES: &[Package] = &[
         program: "ip",
         reason: "second opinion on the namespaces and devices that we make by netlink",
         unpacked: None,
+    },
+    Package {
+        name: "linux-image-cloud-amd64",
+        program: "vmlinuz-*-cloud-amd64",
+        reason: "the guest in which faults are planted in control groups of version 2 boots it",
+        unpacked: Some(Unpacked {
+            libraries: &[],
+            is_name_of_another: true,
+        }),
     },
     Package {
         name: "maven",
@@ -146,6 +158,12 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "qemu-system-x86",
+        program: "qemu-system-x86_64",
+        reason: "runs the guest in which faults are planted in control groups of version 2",
+        unpacked: None,
+    },
+    Package {
         name: "redis-server",
         program: "redis-server",
         reason: "has its only thread saturated by a planted fault",
@@ -189,6 +207,14 @@ const PLACES: &[&str] = &[
 
 /// The path of `program`, from PATH or from where Debian keeps programs.
 pub fn find(program: &str) -> Option<PathBuf> {
+    if let Some((head, tail)) = program.split_once('*') {
+        let kernels = std::fs::read_dir(unpacked_folder().join("boot")).ok()?;
+        let mut kernels = kernels.flatten().map(|entry| entry.path());
+        return kernels.find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(head) && name.ends_with(tail)
+        });
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(places())
@@ -243,14 +269,26 @@ pub fn command_line(packages: &[Package]) -> String {
         command += &names.join(" ");
     }
     let folder = unpacked_folder();
-    for package in packages.iter().filter(|package| package.unpacked.is_some()) {
+    for package in packages {
+        let Some(unpacked) = &package.unpacked else {
+            continue;
+        };
+        let name = if unpacked.is_name_of_another {
+            format!(
+                "$(apt-cache depends --important {} | sed -n 's/ *Depends: //p')",
+                package.name
+            )
+        } else {
+            package.name.to_owned()
+        };
+        let folder = folder.to_string_lossy();
         command.extend([
             " && apt-get download ",
-            package.name,
+            &name,
             " && dpkg-deb --extract ",
-            package.name,
+            &name,
             "_*.deb ",
-            &folder.to_string_lossy(),
+            &folder,
         ]);
     }
     command
@@ -297,7 +335,11 @@ fn unpack(package: &Package) -> Result<()> {
     let archives = folder.join("archives").join(package.name);
     std::fs::create_dir_all(&archives)
         .with_context(|| format!("cannot create {}", archives.display()))?;
-    apt(&["download", package.name], &archives)?;
+    let name = match &package.unpacked {
+        Some(unpacked) if unpacked.is_name_of_another => named(package.name)?,
+        _ => package.name.to_owned(),
+    };
+    apt(&["download", &name], &archives)?;
     for archive in std::fs::read_dir(&archives)
         .with_context(|| format!("cannot list {}", archives.display()))?
     {
@@ -315,6 +357,24 @@ fn unpack(package: &Package) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The package that `name` depends on.
+fn named(name: &str) -> Result<String> {
+    let output = Command::new("apt-cache")
+        .args(["depends", "--important", name])
+        .output()
+        .context("cannot run apt-cache")?;
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    depended_on(&listed).map(str::to_owned).with_context(|| {
+        format!("cannot find what the package {name} depends on; run apt-get update")
+    })
+}
+
+/// The first package in what `apt-cache depends` prints.
+fn depended_on(listed: &str) -> Option<&str> {
+    let mut lines = listed.lines().map(str::trim);
+    lines.find_map(|line| line.strip_prefix("Depends: "))
 }
 
 /// Whether we may install: the effective user is root.
@@ -405,6 +465,14 @@ mod tests {
         let command = command_line(&[*chrony.unwrap()]);
         assert!(command.contains("install --yes --no-install-recommends --no-remove libcap2 "));
         assert!(command.contains("apt-get download chrony && dpkg-deb --extract chrony_*.deb "));
+    }
+
+    #[test]
+    fn a_kernel_is_the_package_that_an_empty_one_depends_on() {
+        let listed = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n";
+        let expected = Some("linux-image-6.1.0-56-cloud-amd64");
+        assert_eq!(depended_on(listed), expected);
+        assert_eq!(depended_on("linux-image-cloud-amd64\n"), None);
     }
 
     #[test]

@@ -595,7 +595,9 @@ mod tests {
             let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
             let worker: u32 = children.unwrap().trim().parse().unwrap();
             let process = CpuSource::process(Owner::Service, worker);
-            let (pins, share) = (pins_threads(&process), free_share(&process));
+            let times = ThreadTimes::now(&process);
+            std::thread::sleep(Duration::from_millis(200));
+            let (pins, share) = (pins_threads(&process), times.free_share());
             child.kill().unwrap();
             child.wait().unwrap();
             rustix::process::kill_process(

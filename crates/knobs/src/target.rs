@@ -152,14 +152,10 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name != "." && name != ".." && name.bytes().all(allowed)
 }
 
-/// A name of a control group: longer than others, and systemd escapes with backslashes.
+/// A name of a control group: longer than others, and whoever makes it may use spaces or any sign but a slash.
 fn is_group(name: &str) -> bool {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+\\".contains(&b);
-    !name.is_empty()
-        && name.len() <= 255
-        && name != "."
-        && name != ".."
-        && name.bytes().all(allowed)
+    let way_out = [".", ".."].contains(&name);
+    !name.is_empty() && name.len() <= 255 && !way_out && !name.contains(char::is_control)
 }
 
 #[cfg(test)]
@@ -196,6 +192,7 @@ mod tests {
             "/sys/fs/cgroup/system.slice/cpu.max",
             "/sys/fs/cgroup/system.slice/docker-1.scope/cpu.max",
             r"/sys/fs/cgroup/machine.slice/machine-qemu\x2d1.scope/cpu.max",
+            "/sys/fs/cgroup/tier two/unit=3,b/cpu.max",
         ] {
             assert!(matches(pattern, path), "{path}");
         }
@@ -205,6 +202,7 @@ mod tests {
             "/sys/fs/cgroup/a/../../x/cpu.max",
             "/sys/fs/cgroup/a//cpu.max",
             "/sys/fs/cgroup/a/cpu.max/b",
+            "/sys/fs/cgroup/a\n/cpu.max",
         ] {
             assert!(!matches(pattern, path), "{path}");
         }

@@ -99,7 +99,7 @@ pub(crate) const LIMITS: &[Limits] = &[
     v2(
         "cpu",
         &[("cpu.weight", |text| text.trim() != "100")],
-        &[("cpu.pressure", Often::Each)],
+        &[("cpu.pressure", Often::Each), ("cpu.stat", Often::Each)],
     ),
     v2(
         "memory",
@@ -110,6 +110,7 @@ pub(crate) const LIMITS: &[Limits] = &[
             ("memory.events.local", Often::Each),
             ("memory.pressure", Often::Each),
             ("memory.stat", Often::Ends),
+            ("memory.swap.current", Often::Last),
         ],
     ),
     v2(
@@ -265,12 +266,19 @@ fn is_said(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
+/// Counts forks that were refused.
+const REFUSED: &str = "pids.events";
+
+/// Every group of version 2 has it, and the one at the top often has no other file that is read.
+const CONTROLLERS: &str = "cgroup.controllers";
+
 /// All files that may be read of a group.
 pub fn files() -> impl Iterator<Item = &'static str> {
-    LIMITS.iter().flat_map(|limits| {
+    let of_limits = LIMITS.iter().flat_map(|limits| {
         let settings = limits.settings.iter().map(|(file, _)| *file);
         settings.chain(limits.counters.iter().map(|(file, _)| *file))
-    })
+    });
+    of_limits.chain([CONTROLLERS])
 }
 
 /// Where the trees are mounted, from the texts of a sample; none if no text contains it.
@@ -430,9 +438,15 @@ impl Groups {
         if limits.is_empty() {
             return;
         }
-        let mut waiting = VecDeque::from([(tree.point.clone(), 0)]);
+        if tree.unified {
+            let path = format!("{}/{CONTROLLERS}", tree.point);
+            if let Some(raw) = raw(host.read(Path::new(&path)), Form::Text, true) {
+                moment.files.insert(path, raw);
+            }
+        }
+        let mut waiting = VecDeque::from([(tree.point.clone(), 0, false)]);
         let (mut seen, mut limited) = (0, 0);
-        while let Some((folder, depth)) = waiting.pop_front() {
+        while let Some((folder, depth, below_limit)) = waiting.pop_front() {
             if seen == MOST_GROUPS || limited == MOST_LIMITED {
                 let failed = format!(
                     "{} has more than {seen} control groups; the others were skipped",
@@ -444,18 +458,24 @@ impl Groups {
                 break;
             }
             seen += 1;
-            let is_limited = limits
+            let by: Vec<&str> = limits
                 .iter()
                 .filter(|limits| self.settings(host, &folder, limits, moment))
-                // In version 1 every group has a cpuset, so having one does not make it limited.
-                .filter(|limits| limits.controller != "cpuset")
-                .count()
-                > 0;
-            limited += usize::from(is_limited);
+                .map(|limits| limits.controller)
+                .collect();
+            // In version 1 every group has a cpuset, so having one does not make it limited.
+            limited += usize::from(by.iter().any(|controller| *controller != "cpuset"));
+            // Before Linux 6.11 the group that asked counts what the limit of a group above refuses.
+            let own = by.contains(&"pids");
+            if below_limit && !own {
+                self.counters
+                    .insert(format!("{folder}/{REFUSED}"), Often::Ends);
+            }
             if depth < DEEPEST {
                 let below = host.folders(Path::new(&folder)).unwrap_or_default();
                 let below = below.into_iter().map(|name| format!("{folder}/{name}"));
-                waiting.extend(below.map(|folder| (folder, depth + 1)));
+                let is_below = below_limit || own;
+                waiting.extend(below.map(|folder| (folder, depth + 1, is_below)));
             }
         }
     }
@@ -514,4 +534,62 @@ pub(crate) fn cut(point: &str) -> String {
 fn lines_of_trees(mountinfo: &str) -> String {
     let lines = mountinfo.lines().filter(|line| cgroup::is_tree(line));
     lines.fold(String::new(), |text, line| text + line + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_host::recorded::Recorded;
+
+    use super::*;
+
+    const MOUNT: &str = "41 40 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+
+    /// The files that are read at the end of a window.
+    fn read(host: &Recorded) -> Vec<String> {
+        let mut groups = Groups::default();
+        for position in [Position::First, Position::Last] {
+            let mut moment = Moment::default();
+            groups.read(host, position, &mut moment, |path| {
+                host.read(Path::new(path))
+            });
+            if position == Position::Last {
+                return moment.files.into_keys().collect();
+            }
+            assert!(
+                moment
+                    .files
+                    .contains_key("/sys/fs/cgroup/cgroup.controllers"),
+                "a tree without groups is seen"
+            );
+        }
+        Vec::new()
+    }
+
+    #[test]
+    fn refusals_are_read_in_groups_below_a_limit_on_processes() {
+        let host = Recorded::new("this host", 1)
+            .file(OWN_MOUNTS, MOUNT)
+            .file("/sys/fs/cgroup/cgroup.controllers", "pids\n");
+        assert!(read(&host).is_empty());
+        let host = ["a", "b"].iter().fold(host, |host, top| {
+            let limit = if *top == "a" { "6" } else { "max" };
+            let file = |folder: &str, name: &str| format!("/sys/fs/cgroup/{folder}/{name}");
+            let below = format!("{top}/x/y");
+            host.file(&file(top, "pids.max"), limit)
+                .file(&file(top, "pids.events"), "max 0")
+                .file(&file(&below, "pids.max"), "max")
+                .file(&file(&below, "pids.events"), "max 7")
+        });
+        let events: Vec<String> = read(&host)
+            .into_iter()
+            .filter(|path| path.ends_with("pids.events"))
+            .collect();
+        assert_eq!(
+            events,
+            [
+                "/sys/fs/cgroup/a/pids.events",
+                "/sys/fs/cgroup/a/x/y/pids.events"
+            ]
+        );
+    }
 }

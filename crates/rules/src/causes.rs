@@ -55,6 +55,7 @@ const CAUSES: &[(&str, &[&str])] = &[
             "direct-reclaim",
             "disk-queue",
             "disk-saturated",
+            "process-blocked",
             "swap-in",
             "tcp-recvq-pile",
         ],

@@ -53,7 +53,8 @@ pub(crate) static WEIGHT: Knob = Knob {
     values: "a factor of the default, such as 1 or 0.25",
     doc: Doc {
         does: "Groups that want more CPU than there is share it in proportion to their weights. The weight has no \
-               effect on a CPU that is not fully used.",
+               effect on a CPU that is not fully used. A group of version 2 that is marked as idle (cpu.idle) accepts no \
+               weight, so the mark is removed first.",
         helps: "When a service with a low weight waits for CPUs that its neighbours keep busy.",
         costs: "The neighbours get less. An orchestrator that set the weight may set it again.",
         undone: PUT_BACK,
@@ -61,6 +62,7 @@ pub(crate) static WEIGHT: Knob = Knob {
     },
     by_hand: &[],
     writes: &[
+        Target::File("/sys/fs/cgroup/**/cpu.idle", Form::Switch),
         Target::File("/sys/fs/cgroup/**/cpu.weight", Form::Words),
         Target::File("/sys/fs/cgroup/**/cpu.shares", Form::Words),
     ],
@@ -82,14 +84,15 @@ pub(crate) static MEMORY: Knob = Knob {
         does: "At the limit the group reclaims its own pages; when there are none to reclaim, the kernel kills one of its \
                processes.",
         helps: "When a group rereads pages that it had to drop, or is killed, while the machine has memory available.",
-        costs: "Less memory for everything else on the machine. A lower limit reclaims at once, and may kill. Version \
-                2 also has a soft limit (memory.high), which this knob does not change. An orchestrator may set its \
-                limit again.",
+        costs: "Less memory for everything else on the machine. A lower limit reclaims at once, and may kill. A soft \
+                limit of version 2 (memory.high) that is lower than the new limit is raised to it, and a group that has \
+                only a soft limit keeps only that. An orchestrator may set its limit again.",
         undone: PUT_BACK,
-        sources: "Documentation/admin-guide/cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst (Linux).",
+        sources: "Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.high) and cgroup-v1/memory.rst (Linux).",
     },
     by_hand: &[],
     writes: &[
+        Target::File("/sys/fs/cgroup/**/memory.high", Form::Limit),
         Target::File("/sys/fs/cgroup/**/memory.max", Form::Limit),
         Target::File("/sys/fs/cgroup/**/memory.limit_in_bytes", Form::Limit),
     ],
@@ -192,24 +195,53 @@ fn draft_weight(context: &Context<'_>, wish: &str) -> Result<Draft> {
     if !(least..=most).contains(&weight) {
         return Err(WEIGHT.bad_wish(wish, "it is out of the kernel's range, 0.01 to 100"));
     }
-    Ok(Draft::default().file(&Place::Host, reading.source, &format!("{weight}")))
+    let mut draft = Draft::default();
+    if let Some(path) = file(&WEIGHT, context, "cpu.idle")? {
+        let idle = context.read_machine(&WEIGHT, &path)?;
+        if idle.value.trim() == "1" {
+            draft = draft.file(&Place::Host, path, &0);
+        }
+    }
+    Ok(draft.file(&Place::Host, reading.source, &format!("{weight}")))
 }
 
 fn memory(context: &Context<'_>) -> Result<Reading> {
     found(&MEMORY, context, &["memory.max", "memory.limit_in_bytes"])
 }
 
+/// The limit of version 2 at which the group is slowed down instead of killed, where it is set.
+fn soft_memory(context: &Context<'_>) -> Result<Option<(Reading, u64)>> {
+    let Some(path) = file(&MEMORY, context, "memory.high")? else {
+        return Ok(None);
+    };
+    let reading = context.read_machine(&MEMORY, &path)?;
+    let bytes = reading.value.trim().parse().ok();
+    Ok(bytes.map(|bytes| (reading, bytes)))
+}
+
 fn read_memory(context: &Context<'_>) -> Result<Current> {
     let reading = memory(context)?;
-    let value = match reading.value.trim() {
-        "max" | NONE_BYTES => "none".to_owned(),
-        bytes => format!("{bytes}B"),
+    let hard = match reading.value.trim() {
+        "max" | NONE_BYTES => None,
+        bytes => Some(bytes.to_owned()),
     };
-    Ok(Current::known(value, vec![reading]))
+    let soft = soft_memory(context)?;
+    let lower = soft.filter(|(_, soft)| {
+        let hard = hard.as_ref().and_then(|hard| hard.parse::<u64>().ok());
+        hard.is_none_or(|hard| *soft < hard)
+    });
+    let (value, readings) = match (lower, hard) {
+        (Some((soft, bytes)), _) => (format!("{bytes}B"), vec![soft, reading]),
+        (None, Some(bytes)) => (format!("{bytes}B"), vec![reading]),
+        (None, None) => ("none".to_owned(), vec![reading]),
+    };
+    Ok(Current::known(value, readings))
 }
 
 fn draft_memory(context: &Context<'_>, wish: &str) -> Result<Draft> {
-    let path = memory(context)?.source;
+    let hard = memory(context)?;
+    let unlimited = hard.value.trim() == "max";
+    let path = hard.source;
     let value = match (wish, path.ends_with("memory.max")) {
         ("none", true) => "max".to_owned(),
         ("none", false) => NONE_BYTES.to_owned(),
@@ -222,7 +254,20 @@ fn draft_memory(context: &Context<'_>, wish: &str) -> Result<Draft> {
             pages.to_string()
         }
     };
-    Ok(Draft::default().file(&Place::Host, path, &value))
+    let mut draft = Draft::default();
+    let soft = soft_memory(context)?;
+    // A group with a soft limit only is not given a hard one, at which it would be killed.
+    let is_soft = unlimited && soft.is_some();
+    if !is_soft {
+        draft = draft.file(&Place::Host, path, &value);
+    }
+    let wished = value.parse::<u64>().unwrap_or(u64::MAX);
+    if let Some((reading, bytes)) = soft
+        && (is_soft || bytes < wished)
+    {
+        draft = draft.file(&Place::Host, reading.source, &value);
+    }
+    Ok(draft)
 }
 
 fn pids(context: &Context<'_>) -> Result<Reading> {
@@ -249,4 +294,84 @@ fn draft_pids(context: &Context<'_>, wish: &str) -> Result<Draft> {
         },
     };
     Ok(Draft::default().file(&Place::Host, path, &value))
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_host::recorded::Recorded;
+
+    use super::*;
+    use crate::edit::Edit;
+
+    fn group(files: &[(&str, &str)]) -> Recorded {
+        let none = Recorded::new("this host", 1);
+        files.iter().fold(none, |host, (file, text)| {
+            host.file(&format!("/sys/fs/cgroup/tier two/x/{file}"), text)
+        })
+    }
+
+    /// What is written, file by file.
+    fn written(knob: &Knob, host: &Recorded, wish: &str) -> Vec<(String, String)> {
+        let context = Context::of_host(host, Some("/tier two/x"), &[0, 1]);
+        let plan = knob.plan(&context, wish).unwrap();
+        let edits = plan.edits.iter().map(|planned| match &planned.edit {
+            Edit::WriteFile { path, value } => {
+                let name = path.rsplit('/').next().unwrap();
+                (name.to_owned(), value.clone())
+            }
+            other => panic!("{other:?}"),
+        });
+        edits.collect()
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        let owned = |(file, value): &(&str, &str)| ((*file).to_owned(), (*value).to_owned());
+        pairs.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn a_group_that_is_marked_as_idle_gets_a_weight() {
+        let idle = group(&[("cpu.weight", "1"), ("cpu.idle", "1")]);
+        let expected = pairs(&[("cpu.idle", "0"), ("cpu.weight", "100")]);
+        assert_eq!(written(&WEIGHT, &idle, "1"), expected);
+        let light = group(&[("cpu.weight", "2"), ("cpu.idle", "0")]);
+        let expected = pairs(&[("cpu.weight", "100")]);
+        assert_eq!(written(&WEIGHT, &light, "1"), expected);
+    }
+
+    #[test]
+    fn the_soft_limit_of_memory_is_raised_with_the_hard_one() {
+        let limit = (64 << 20).to_string();
+        for (high, max, wish, expected) in [
+            ("max", &*limit, "1GiB", &[("memory.max", "1073741824")][..]),
+            (&*limit, "max", "1GiB", &[("memory.high", "1073741824")]),
+            (&*limit, "max", "none", &[("memory.high", "max")]),
+            (
+                "1048576",
+                &*limit,
+                "1GiB",
+                &[("memory.max", "1073741824"), ("memory.high", "1073741824")],
+            ),
+            ("1048576", &*limit, "1MiB", &[("memory.max", "1048576")]),
+        ] {
+            let host = group(&[("memory.high", high), ("memory.max", max)]);
+            let found = written(&MEMORY, &host, wish);
+            assert_eq!(found, pairs(expected), "{high} {max} {wish}");
+        }
+    }
+
+    #[test]
+    fn the_lower_limit_of_memory_is_the_one_in_force() {
+        for (high, max, expected) in [
+            ("max", "max", "none"),
+            ("4096", "max", "4096B"),
+            ("4096", "8192", "4096B"),
+            ("8192", "4096", "4096B"),
+        ] {
+            let host = group(&[("memory.high", high), ("memory.max", max)]);
+            let context = Context::of_host(&host, Some("/tier two/x"), &[0, 1]);
+            let current = MEMORY.current(&context).unwrap();
+            assert_eq!(current.value.as_deref(), Ok(expected), "{high} {max}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Keys: limits of control groups other than the CPU quota.
 
 keys! { GROUP;
-    CGROUP_CPU_RAN = "cgroup.cpu_ran", Fraction, Cgroup, "Share of the window in which the process that cgroup.cpu_wait is about ran on a CPU";
+    CGROUP_CPU_RAN = "cgroup.cpu_ran", Fraction, Cgroup, "Share of the window in which the process that cgroup.cpu_wait is about ran on a CPU (cgroup v2: all of the group, summed over CPUs)";
     CGROUP_CPU_WAIT = "cgroup.cpu_wait", Fraction, Cgroup, "Share of the window in which the busiest process of the group, or some task of it, waited for a CPU";
     CGROUP_FROZEN = "cgroup.frozen", Count, Cgroup, "Processes of a group that was frozen in at least one sample; 0 for the root if no group was";
     CGROUP_FROZEN_SHARE = "cgroup.frozen_share", Fraction, Cgroup, "Share of the samples in which the group was frozen; 0 for the root if no group was";

@@ -145,3 +145,66 @@ fn a_later_process_with_the_same_id_is_another_one() {
         "{listed}"
     );
 }
+
+const UNIFIED: &str = "41 40 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+
+#[test]
+fn a_tree_of_version_2_without_groups_is_mounted_and_limits_nothing() {
+    let moment = format!(
+        "/proc/self/mountinfo\n{UNIFIED}@ T /sys/fs/cgroup/cgroup.controllers\ncpu io memory\n"
+    );
+    let text = format!(
+        "@ 0.000 {}@ 10.000 {}",
+        moment.replace('T', "0.000"),
+        moment.replace('T', "10.000")
+    );
+    let evidence = story::derive(&story::capture(&text, None), &["sys-fs-cgroup"]);
+    let listed = story::list(&evidence);
+    assert!(
+        listed.contains("cgroup.throttled cgroup// = 0 %"),
+        "{listed}"
+    );
+    assert!(!listed.contains("are mounted"), "{listed}");
+}
+
+#[test]
+fn a_group_of_version_2_has_its_own_cpu_time_and_its_own_file_of_swap() {
+    let group = "/sys/fs/cgroup/tier/x";
+    let moment = |at: &str, ran: u32, waited: u32| {
+        format!(
+            "@ {at} /proc/self/mountinfo\n{UNIFIED}@ {at} {group}/cpu.weight\n2\n@ {at} {group}/cpu.stat\nusage_usec {ran}\n\
+             @ {at} {group}/cpu.pressure\nsome avg10=0.00 avg60=0.00 avg300=0.00 total={waited}\n\
+             @ {at} {group}/memory.max\n41943040\n@ {at} {group}/memory.swap.current\n1048576\n"
+        )
+    };
+    let text = moment("0.000", 0, 0) + &moment("10.000", 300_000, 400_000);
+    let evidence = story::derive(&story::capture(&text, None), &["sys-fs-cgroup"]);
+    let listed = story::list(&evidence);
+    for line in [
+        "cgroup.cpu_ran cgroup//tier/x = 3",
+        "cgroup.cpu_wait cgroup//tier/x = 4",
+        "cgroup.memory_swap cgroup//tier/x = 1",
+    ] {
+        assert!(listed.contains(line), "{line}\n{listed}");
+    }
+}
+
+#[test]
+fn a_full_group_has_the_forks_that_the_groups_below_it_were_refused() {
+    let (top, below) = ("/sys/fs/cgroup/top", "/sys/fs/cgroup/top/a");
+    let moment = |at: &str, refused: u32, used: u32| {
+        format!(
+            "@ {at} /proc/self/mountinfo\n{UNIFIED}@ {at} {top}/pids.max\n6\n@ {at} {top}/pids.current\n{used}\n@ {at} {top}/pids.events\nmax 0\n\
+             @ {at} {below}/pids.events\nmax {refused}\n"
+        )
+    };
+    for (used, expected) in [
+        (6, "cgroup.pids_refused cgroup//top = 91"),
+        (5, "cgroup.pids_refused cgroup//top = 0"),
+    ] {
+        let text = moment("0.000", 9, used) + &moment("10.000", 100, used);
+        let evidence = story::derive(&story::capture(&text, None), &["sys-fs-cgroup"]);
+        let listed = story::list(&evidence);
+        assert!(listed.contains(expected), "{expected}\n{listed}");
+    }
+}

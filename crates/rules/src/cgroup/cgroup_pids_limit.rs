@@ -44,7 +44,8 @@ pub(crate) static RULE: Rule = Rule {
             OutOfMemoryError: unable to create native thread.",
         todo: "Raise the limit (proc.cgroup_pids; systemd TasksMax=, `docker run --pids-limit`), or let the service use fewer \
             threads. A number that only grows is a leak, which a higher limit only delays.",
-        wrong: "Version 1 counts a refusal for the group that asked, not for the one above it that has the limit. Refusals by the \
+        wrong: "Version 1, and version 2 before Linux 6.11, count a refusal for the group that asked, not for the one above it that has the \
+            limit: refusals in groups below count where that one is full at the end of the window. Refusals by the \
             user's own limit (ulimit -u) and by kernel.pid_max are not counted.",
         sources: "Documentation/admin-guide/cgroup-v2.rst (pids.max, pids.events); kernel/cgroup/pids.c.",
     },

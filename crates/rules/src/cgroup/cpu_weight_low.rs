@@ -24,7 +24,7 @@ const WAITS: Threshold = Threshold {
 };
 
 const SOME: Threshold = Threshold {
-    name: "the same, for a process that waits for more than half as long as it runs",
+    name: "the same, for a process (version 2: a group) that waits for more than half as long as it runs",
     value: 0.02,
     origin: "measured by `cargo xtask faults --random 34 --seed 606`: memcached that waited for 2.5 % of the time and ran for 3 % had a p99 of 5.9 \
         ms instead of 0.14 ms",

@@ -24,6 +24,7 @@ mod follow;
 mod gc;
 mod gc_cures;
 mod gc_memory;
+mod groups_v2;
 mod heap_lab;
 mod heap_per_request;
 mod http2;

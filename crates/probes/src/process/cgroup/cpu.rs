@@ -116,6 +116,20 @@ fn counters(text: &str) -> BTreeMap<&str, f64> {
         .collect()
 }
 
+/// CPU time of a group of version 2, as a share of the window.
+fn ran(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
+    let path = group.file("cpu.stat");
+    let (key, subject) = (&keys::CGROUP_CPU_RAN, group.subject());
+    match window.rates(&path, counters) {
+        Ok(rates) => {
+            if let Some(rate) = rates.get("usage_usec") {
+                enter::counter(evidence, key, subject, (rate, 1e-6), (&path, "usage_usec"));
+            }
+        }
+        Err(why) => enter::absent(evidence, key, subject, why, Origin::new(&path, "")),
+    }
+}
+
 /// Weights other than the default. The cost of a low one shows in `members`, and with cgroup v2 in the group's own pressure.
 fn weights(
     window: &Window<'_>,
@@ -141,6 +155,7 @@ fn weights(
             if unified {
                 let key = &keys::CGROUP_CPU_WAIT;
                 waited(window, evidence, key, &group, "cpu.pressure");
+                ran(window, evidence, &group);
             }
             limited.push((group, "cpu"));
         }

@@ -273,25 +273,21 @@ fn pids(
             let line = window.text(&path).unwrap_or_default().trim();
             let (key, origin) = (&keys::CGROUP_PIDS, Origin::new(&path, line));
             let share = used.clone().map(|used| used / limit.max(1.0));
+            let is_full = used.as_ref().is_ok_and(|used| *used >= limit);
             enter::number(evidence, key, group.subject(), used, origin.clone());
             let key = &keys::CGROUP_PIDS_USED;
             enter::number(evidence, key, group.subject(), share, origin);
-            let path = group.file("pids.events");
-            let rates = window.rates(&path, |text| {
-                let refused = flat::parse(text).get("max").copied();
-                refused
-                    .map(|refused| ((), refused as f64))
-                    .into_iter()
-                    .collect()
-            });
-            let (refused, line) = match rates.map(|mut rates| rates.remove(&())) {
-                Ok(Some(rate)) => (Ok(rate.delta), format!("max {}", rate.line())),
-                Ok(None) => (
-                    Err(Absence::because("the counter was reset")),
-                    String::new(),
-                ),
+            let mut path = group.file(PIDS_EVENTS);
+            let (mut refused, mut line) = match forks_refused(window, &path) {
+                Ok((refused, line)) => (Ok(refused), line),
                 Err(why) => (Err(why), String::new()),
             };
+            if is_full && refused.as_ref().is_ok_and(|own| *own == 0.0) {
+                let below = refused_below(window, trees, &group);
+                if let Some((more, of, from)) = below {
+                    (refused, line, path) = (Ok(more), of, from);
+                }
+            }
             let (key, origin) = (&keys::CGROUP_PIDS_REFUSED, Origin::new(&path, line));
             enter::number(evidence, key, group.subject(), refused, origin);
             limited.push((group, "pids"));
@@ -312,6 +308,45 @@ fn pids(
         );
     }
     limited
+}
+
+const PIDS_EVENTS: &str = "pids.events";
+
+/// Forks that were refused in the window, with the line of the counter.
+fn forks_refused(window: &Window<'_>, path: &str) -> Result<(f64, String), Absence> {
+    let rates = window.rates(path, |text| {
+        let refused = flat::parse(text).get("max").copied();
+        let refused = refused.map(|refused| ((), refused as f64));
+        refused.into_iter().collect()
+    });
+    let rate = rates?.remove(&());
+    let rate = rate.ok_or_else(|| Absence::because("the counter was reset"))?;
+    Ok((rate.delta, format!("max {}", rate.line())))
+}
+
+/// Refusals in groups below that have no limit of their own, with the line and the file of the largest. Version 1, and
+/// version 2 before Linux 6.11, count them there and not in the group with the limit.
+fn refused_below(
+    window: &Window<'_>,
+    trees: &[Tree],
+    group: &Group,
+) -> Option<(f64, String, String)> {
+    let below = format!("{}/", group.name.trim_end_matches('/'));
+    let others = groups(window, trees, group.unified, "pids", PIDS_EVENTS);
+    let refused: Vec<(f64, String, String)> = others
+        .into_iter()
+        .filter(|other| other.name.starts_with(&below))
+        .filter(|other| number(window, &other.file("pids.max")).is_err())
+        .filter_map(|other| {
+            let path = other.file(PIDS_EVENTS);
+            let (refused, line) = forks_refused(window, &path).ok()?;
+            Some((refused, line, path))
+        })
+        .collect();
+    let sum = refused.iter().map(|(refused, ..)| refused).sum();
+    let most = refused.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    most.filter(|_| sum > 0.0)
+        .map(|(_, line, path)| (sum, line, path))
 }
 
 /// What limits on huge pages and on other counted resources refused: the program that asked got an error.

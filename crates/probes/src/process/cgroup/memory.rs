@@ -7,7 +7,7 @@ use rungwise_formats::flat;
 use rungwise_model::evidence::{Absence, Evidence, Origin};
 use rungwise_model::keys;
 
-use super::{Group, groups, none, waited};
+use super::{Group, groups, none, number, waited};
 use crate::window::Window;
 use crate::{Rate, enter};
 
@@ -238,8 +238,7 @@ fn stat(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
         }
     }
     let swap = if group.unified {
-        // A gauge in a file of its own; swapped-out memory shows in the faults.
-        Err(Absence::because("memory.swap.current is not read"))
+        number(window, &group.file("memory.swap.current"))
     } else {
         window.text(&path).map(|text| {
             let stat = flat::parse(text);
