@@ -595,7 +595,11 @@ mod tests {
             let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
             let worker: u32 = children.unwrap().trim().parse().unwrap();
             let process = CpuSource::process(Owner::Service, worker);
-            let (pins, share) = (pins_threads(&process), free_share(&process));
+            let since_start = ThreadTimes {
+                processes: process.clone(),
+                ran: BTreeMap::new(),
+            };
+            let (pins, share) = (pins_threads(&process), since_start.free_share());
             child.kill().unwrap();
             child.wait().unwrap();
             rustix::process::kill_process(
