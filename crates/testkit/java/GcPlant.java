@@ -16,6 +16,7 @@ import java.lang.management.BufferPoolMXBean;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryPoolMXBean;
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -23,8 +24,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.zip.Deflater;
 
 public final class GcPlant {
     private static final int KIB = 1024;
@@ -103,6 +106,7 @@ public final class GcPlant {
             case "jvm-healthy-zgc": return (int) number("heap", 512);
             case "jvm-container-heap": return (int) graded("heap", 64, 112, 256, 512);
             case "jvm-remark-long": return (int) number("heap", 1024);
+            case "jvm-references": return (int) number("heap", 512);
             default: return (int) number("heap", 128);
         }
     }
@@ -124,6 +128,19 @@ public final class GcPlant {
             case "jvm-cms-late":
                 return sized + " -Xmn24m -XX:+UseConcMarkSweepGC -XX:CMSInitiatingOccupancyFraction="
                     + (int) graded("fraction", 60, 85, 93, 97) + " -XX:+UseCMSInitiatingOccupancyOnly";
+            case "jvm-g1-late": {
+                boolean adapts = !System.getProperty("java.version").startsWith("1.8");
+                return sized + " -XX:+UseG1GC -XX:InitiatingHeapOccupancyPercent=" + (int) graded("start", 45, 80, 90, 95)
+                    + (adapts ? " -XX:-G1UseAdaptiveIHOP" : "");
+            }
+            case "jvm-tenuring-low":
+                return sized + " -Xmn" + (int) number("young", 48) + "m -XX:SurvivorRatio=1 -XX:MaxTenuringThreshold=" + (int) number("threshold", 1);
+            case "jvm-young-small":
+                return sized + " -Xmn" + (int) number("young", 8) + "m";
+            case "jvm-references":
+                return sized + " -Xmn64m -XX:MaxTenuringThreshold=1";
+            case "jvm-biased-locks":
+                return sized + " -XX:+UseBiasedLocking -XX:BiasedLockingStartupDelay=0";
             case "jvm-gc-threads":
                 return sized + " -XX:ParallelGCThreads=" + (int) number("threads", 1);
             case "jvm-zgc-stall":
@@ -255,6 +272,18 @@ public final class GcPlant {
                 return cache(number("live", 0.7) * heap, number("fill", 20));
             case "jvm-safepoint-loop":
                 return loops(graded("loop", 1, 60, 250, 600));
+            case "jvm-g1-late":
+                return churn(number("live", 0.3) * heap, number("churn", 32), number("keep", 0.2 * heap / 32));
+            case "jvm-tenuring-low":
+                return churn(number("live", 0.03) * heap, graded("churn", 1, 8, 24, 32), number("keep", 0.2));
+            case "jvm-young-small":
+                return steady(number("live", 0.1) * heap);
+            case "jvm-jni-critical":
+                return natives((int) graded("pins", 0, 1, 2, 4), (int) (number("size", 0.5) * MIB));
+            case "jvm-biased-locks":
+                return locks(graded("classes", 0.1, 10, 60, 200));
+            case "jvm-references":
+                return references(graded("references", 1e3, 5e4, 3e5, 1e6));
             case "jvm-remark-long":
                 return nodes(graded("small", 1, 20, 80, 160));
             case "jvm-survivor-overflow":
@@ -483,6 +512,94 @@ public final class GcPlant {
         };
     }
 
+    /** Threads that compress arrays of so many bytes: native code pins an array meanwhile. */
+    private Planter natives(int threads, int size) {
+        for (int i = 0; i < threads; i++) {
+            byte[] from = new byte[size];
+            random.nextBytes(from);
+            byte[] to = new byte[2 * size + 1024];
+            Thread thread = new Thread(() -> {
+                Deflater deflater = new Deflater();
+                while (!done) {
+                    deflater.reset();
+                    deflater.setInput(from);
+                    deflater.finish();
+                    deflater.deflate(to);
+                }
+            }, "native-" + i);
+            thread.setDaemon(true);
+            thread.start();
+        }
+        return steady(number("live", 0.2) * heapMib());
+    }
+
+    /** So many new classes a second, whose objects one thread locks first and another one after it. */
+    private Planter locks(double rate) {
+        byte[] code = code("GcPlant$Payload");
+        LinkedBlockingQueue<Object[]> passed = new LinkedBlockingQueue<>();
+        Thread other = new Thread(() -> {
+            while (!done) {
+                try {
+                    lock(passed.take());
+                } catch (InterruptedException error) {
+                    return;
+                }
+            }
+        }, "other");
+        other.setDaemon(true);
+        other.start();
+        Planter live = steady(number("live", 0.2) * heapMib());
+        double[] owed = {0};
+        return (now, step) -> {
+            live.turn(now, step);
+            for (owed[0] += rate * step; owed[0] >= 1 && !done; owed[0]--) {
+                // The JVM takes the bias from a whole class after some objects.
+                Class<?> one = new OneClass(code).load().getClass();
+                Object[] objects = new Object[20];
+                try {
+                    for (int i = 0; i < objects.length; i++) {
+                        objects[i] = one.getDeclaredConstructor().newInstance();
+                    }
+                } catch (ReflectiveOperationException error) {
+                    throw new IllegalStateException(error);
+                }
+                lock(objects);
+                passed.add(objects);
+            }
+        };
+    }
+
+    private static void lock(Object[] objects) {
+        for (Object object : objects) {
+            synchronized (object) {
+                sink = object;
+            }
+        }
+    }
+
+    /** So many weak references, made at once; what they refer to dies when it is old. */
+    private Planter references(double many) {
+        Object[][] held = {null, null};
+        Planter live = steady(number("live", 0.02) * heapMib());
+        double every = number("every", 2);
+        double[] next = {0};
+        return (now, step) -> {
+            live.turn(now, step);
+            if (now >= next[0]) {
+                next[0] = now + every;
+                held[1] = null;
+                Object[] references = new Object[(int) many];
+                Object[] objects = new Object[(int) many];
+                for (int i = 0; i < objects.length; i++) {
+                    objects[i] = new byte[0];
+                    references[i] = new WeakReference<>(objects[i]);
+                }
+                held[0] = references;
+                held[1] = objects;
+            }
+        };
+    }
+
     private static byte[] code(String of) {
         try (InputStream from = GcPlant.class.getResourceAsStream(of + ".class")) {
             ByteArrayOutputStream all = new ByteArrayOutputStream();
@@ -550,7 +667,9 @@ public final class GcPlant {
             switch (name) {
                 case "jvm-survivor-overflow": return 250;
                 case "jvm-evac-failure": return 60;
-                case "jvm-gc-threads": return 250;
+                case "jvm-gc-threads":
+                case "jvm-tenuring-low":
+                case "jvm-young-small": return 250;
                 case "jvm-zgc-stall":
                 case "jvm-shenandoah-degenerated": return graded("alloc", 20, 150, 400, 800);
                 case "jvm-healthy-g1":
@@ -563,6 +682,7 @@ public final class GcPlant {
         private double inflight() {
             switch (name) {
                 case "jvm-survivor-overflow": return graded("inflight", 4, 12, 20, 20);
+                case "jvm-young-small": return graded("inflight", 0.1, 0.5, 1, 2);
                 case "jvm-gc-threads": return graded("inflight", 2, 15, 30, 60);
                 default: return 1;
             }

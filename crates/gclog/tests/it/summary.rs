@@ -189,6 +189,30 @@ fn what_pauses_are_made_of_adds_up_to_the_time_that_threads_stood_still() {
     assert!(compared > 80, "{compared}");
 }
 
+#[test]
+fn young_collections_take_no_more_of_a_run_than_all_pauses() {
+    let mut compared = 0;
+    for (name, _) in corpus::truth() {
+        let evidence = evidence(&summary_of(&corpus::bytes(&name)));
+        for reading in evidence
+            .readings()
+            .filter(|reading| reading.key == &keys::GC_YOUNG_SHARE)
+        {
+            let value = |key| {
+                let number = evidence.quantity(key, &reading.subject);
+                number.ok().map(|number| number.value)
+            };
+            let (young, kept) = (value(&keys::GC_YOUNG_SHARE), value(&keys::GC_THROUGHPUT));
+            let Some((young, kept)) = young.zip(kept) else {
+                continue;
+            };
+            assert!(young <= 1.0 - kept, "{name}: {young} of {}", 1.0 - kept);
+            compared += 1;
+        }
+    }
+    assert!(compared > 90, "{compared}");
+}
+
 /// Forty cycles of ZGC as `-Xlog:gc` prints them up to JDK 20, one every five seconds: its end alone.
 fn cycles_alone() -> String {
     let begin = "[0.010s][info][gc] Using The Z Garbage Collector\n".to_owned();

@@ -135,11 +135,13 @@ fn beyond(run: &Run<'_>, heap: f64, memory: f64) -> Finding {
     }
     let mib = |bytes: f64| (bytes / (1024.0 * 1024.0)).floor().max(1.0) as u64;
     let smaller = finding(sentence).expect("no page of the heap in swap, and no OOM kill");
-    // The JVM does not start with a heap that is larger at first than at most.
-    let first = run
-        .size_of("InitialHeapSize=")
-        .filter(|first| *first > fits)
-        .map(|_| mib(fits));
+    // The JVM does not start with a heap that is larger at first than at most, and a unified log names no command line.
+    let flags = run.words(&keys::GC_FLAGS);
+    let first = match run.size_of("InitialHeapSize=") {
+        Some(first) => first > fits,
+        None => flags.is_none(),
+    };
+    let first = first.then(|| mib(fits));
     run.lower(
         smaller,
         Goal::HeapMaxMib {

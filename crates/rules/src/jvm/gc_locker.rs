@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
+use super::options::Jdk;
 use super::run::{Collector, OPTIONS, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
@@ -88,7 +89,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         None => run.watch(sentence).severity(Grade::Low),
     };
     let finding = run.cite(finding, &[&keys::GC_LOCKER, &keys::GC_LOCKER_TIME]);
-    let finding = match namer(run.release()) {
+    let finding = match namer(run.jdk()) {
         // In addition to what the JVM logs already; it replaces nothing.
         Some(option) => finding.turn(OPTIONS, option),
         None => finding,
@@ -110,11 +111,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 }
 
 /// The option with which this JDK names the threads in critical regions.
-fn namer(release: Option<u32>) -> Option<&'static str> {
-    match release? {
-        7..=8 => Some("-XX:+PrintJNIGCStalls"),
+fn namer(jdk: Jdk) -> Option<&'static str> {
+    if jdk.from(25) || jdk.until(6) {
+        None
+    } else if jdk.until(8) {
+        Some("-XX:+PrintJNIGCStalls")
+    } else {
         // To standard output, so that it replaces no log.
-        9..=24 => Some("-Xlog:gc+jni=debug"),
-        _ => None,
+        jdk.from(9).then_some("-Xlog:gc+jni=debug")
     }
 }

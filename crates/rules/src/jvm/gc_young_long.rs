@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::gc_threads_few::{THREADS, few_threads};
+use super::gc_threads_few::{few_threads, unbound};
 use super::late_start::FIXED_YOUNG;
 use super::options::Goal;
 use super::run::{Collector, JDK, OPTIONS, Run, each, seconds};
@@ -134,7 +134,7 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
             ))
             .expect("shorter pauses, as far as their work can be shared")
             .refuted_by("user time of the pauses is far below threads x real time: there is nothing to share");
-        return run.take_out(finding, &[THREADS]);
+        return unbound(run, finding, threads, usual);
     }
     let freed = run.value(&keys::GC_EDEN_FREED);
     let survivors = run.value(&keys::GC_SURVIVORS);

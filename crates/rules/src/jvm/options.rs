@@ -38,8 +38,6 @@ impl Jdk {
 pub(super) enum Goal {
     /// A young collection just before the remark.
     ScavengeBeforeRemark,
-    /// References are processed by several threads.
-    ParallelReferences,
     /// Concurrent cycles start at this percentage of the old generation in use.
     StartCyclesAt(u32),
     /// More regions are kept free for survivors, in percent of the heap.
@@ -91,9 +89,6 @@ pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String>
     let one = |option: &str| vec![option.to_owned()];
     match (goal, collector) {
         (Goal::ScavengeBeforeRemark, Collector::Cms) => one("-XX:+CMSScavengeBeforeRemark"),
-        (Goal::ParallelReferences, Collector::Cms) => one("-XX:+ParallelRefProcEnabled"),
-        // Later releases of G1 set it by themselves.
-        (Goal::ParallelReferences, Collector::G1) if until(8) => one("-XX:+ParallelRefProcEnabled"),
         (Goal::StartCyclesAt(percent), Collector::Cms) => vec![
             format!("-XX:CMSInitiatingOccupancyFraction={percent}"),
             "-XX:+UseCMSInitiatingOccupancyOnly".to_owned(),
@@ -176,9 +171,6 @@ pub(super) fn newer(goal: Goal, jdk: Jdk, collector: Collector) -> &'static str 
             "JDK 14 removed CMS. On 17, 21 and 25 G1 scans no young generation in its remark, and generational ZGC \
              (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) marks concurrently; none needs the option"
         }
-        (Goal::ParallelReferences, Collector::Cms) => {
-            "JDK 14 removed CMS. G1 and Parallel of 17, 21 and 25 process references with several threads by default"
-        }
         (Goal::StartCyclesAt(_), Collector::Cms) => {
             "JDK 14 removed CMS. G1 of 17, 21 and 25 adapts its start (-XX:InitiatingHeapOccupancyPercent is the \
              initial value), and ZGC and Shenandoah start by the allocation rate"
@@ -242,7 +234,6 @@ mod tests {
     fn every_option_of_cms_names_what_newer_releases_have() {
         for goal in [
             Goal::ScavengeBeforeRemark,
-            Goal::ParallelReferences,
             Goal::StartCyclesAt(60),
             Goal::ExplicitConcurrent,
             Goal::PromoteAt(6),
@@ -273,7 +264,6 @@ mod tests {
         ] {
             for goal in [
                 Goal::ScavengeBeforeRemark,
-                Goal::ParallelReferences,
                 Goal::StartCyclesAt(60),
                 Goal::Reserve(20),
                 Goal::ExplicitConcurrent,

@@ -278,6 +278,11 @@ impl<'e> Run<'e> {
     /// memory, if that is known. None if the log lacks the sizes, or the memory is too small. Reads `gc.heap_max`,
     /// `gc.live`, `gc.live_peak`, `gc.live_source` and `gc.memory`.
     pub(super) fn larger(&self) -> Option<Larger> {
+        self.larger_by(2.0)
+    }
+
+    /// The same with so many times the space. Reads what [`Self::larger`] reads.
+    pub(super) fn larger_by(&self, times: f64) -> Option<Larger> {
         let (heap, live) = (self.value(&keys::GC_HEAP_MAX)?, self.value(&keys::GC_LIVE)?);
         // If old collections show the exact live set, the largest has to fit, not the last.
         let exact = self
@@ -286,7 +291,7 @@ impl<'e> Run<'e> {
         let peak = self.value(&keys::GC_LIVE_PEAK).filter(|_| exact);
         let live = peak.map_or(live, |peak| live.max(peak.min(1.0) * heap));
         let room = (heap - live).max(0.01 * heap);
-        let wanted = (2.0 * live).max(live + 2.0 * room);
+        let wanted = (2.0 * live).max(live + times * room);
         let most = self
             .value(&keys::GC_MEMORY)
             .map_or(wanted, |memory| 0.75 * memory);

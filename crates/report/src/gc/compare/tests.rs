@@ -169,6 +169,23 @@ fn pauses_of_equal_length_that_come_less_often_are_a_difference() {
     assert!(!rate.contains("no significant difference"), "{sentence}");
 }
 
+#[test]
+fn eleven_hundred_pauses_a_minute_against_131_are_no_proof_of_no_difference() {
+    let (before, after) = (
+        [run("young", &noisy(1833, 1.0))],
+        [run("young", &noisy(218, 1.05))],
+    );
+    let sentence = sentence(&side(&before), &side(&after), &[]);
+    assert!(
+        sentence.contains("131 times per minute instead of")
+            && sentence.contains("8.41 times less often"),
+        "{sentence}"
+    );
+    let (rate, _) = sentence.split_once(", and their median").unwrap();
+    assert!(!rate.contains("no significant difference"), "{sentence}");
+    assert!(!sentence.contains("prove"), "{sentence}");
+}
+
 /// A remark with a young collection within it, or without.
 fn remarked(longest_ms: f64, proper_ms: f64, young: u64, scavenged: u64) -> [Made; 1] {
     let mut made = run("remark", &[longest_ms]);
