@@ -357,7 +357,12 @@ impl Reader {
     fn lock(&mut self, number: u64, lock: &str, text: &str) -> Option<Read> {
         if self.place == Place::Synchronizers {
             if lock != "None" {
-                let lock = lock.strip_prefix("Locked ").unwrap_or(lock);
+                // Spring Boot Actuator, and VisualVM.
+                let locked = ["Locked ", "locked "];
+                let lock = locked
+                    .iter()
+                    .find_map(|word| lock.strip_prefix(word))
+                    .unwrap_or(lock);
                 let lock = locks::object(lock).or_else(|| locks::bare_object(lock))?;
                 self.thread()?.holds.push(Hold {
                     lock,

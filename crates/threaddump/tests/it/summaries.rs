@@ -253,6 +253,57 @@ fn a_deadlock_is_seen_in_every_form_of_the_management_beans() {
     }
 }
 
+/// A cycle of a monitor and a lock as `JmxSupport` of `VisualVM` prints it: an empty line before the locks of each thread and
+/// before each further lock, and no title where only chosen threads were asked for.
+const VISUAL_VM: &str = r#""ring-0" - Thread t@11
+   java.lang.Thread.State: BLOCKED
+	at Plant.second(Plant.java:20)
+	- waiting to lock <5b2133b1> (a java.lang.Object) owned by "ring-1" t@12
+	at Plant.first(Plant.java:16)
+	- locked <77f03bb1> (a java.lang.Object)
+
+   Locked ownable synchronizers:
+	- locked <1f32e575> (a java.util.concurrent.locks.ReentrantLock$NonfairSync)
+
+	- locked <279f327f> (a java.util.concurrent.locks.ReentrantLock$NonfairSync)
+
+"ring-1" - Thread t@12
+   java.lang.Thread.State: WAITING
+	at java.base@17.0.15/jdk.internal.misc.Unsafe.park(Native Method)
+	- parking to wait for <279f327f> (a java.util.concurrent.locks.ReentrantLock$NonfairSync)
+	at java.base@17.0.15/java.util.concurrent.locks.LockSupport.park(LockSupport.java:211)
+	at java.base@17.0.15/java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire(AbstractQueuedSynchronizer.java:715)
+	at java.base@17.0.15/java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire(AbstractQueuedSynchronizer.java:938)
+	at java.base@17.0.15/java.util.concurrent.locks.ReentrantLock$Sync.lock(ReentrantLock.java:153)
+	at java.base@17.0.15/java.util.concurrent.locks.ReentrantLock.lock(ReentrantLock.java:322)
+	at Plant.third(Plant.java:30)
+	- locked <5b2133b1> (a java.lang.Object)
+
+   Locked ownable synchronizers:
+	- None
+"#;
+
+#[test]
+fn a_dump_of_visual_vm_names_the_owners_of_monitors_and_locks() {
+    let time = "2026-11-28 15:40:00\n";
+    let title = "Full thread dump OpenJDK 64-Bit Server VM (17.0.15+6 mixed mode, sharing):\n";
+    for begin in [format!("{time}{title}\n"), format!("{time}\n")] {
+        let (dumps, account) = read("visualvm.txt", format!("{begin}{VISUAL_VM}").as_bytes());
+        let report = summary(dumps);
+        let [dump] = &report.dumps[..] else {
+            panic!("one dump")
+        };
+        assert!(dump.has_synchronizers);
+        let [deadlock] = &dump.deadlocks[..] else {
+            panic!("{begin}: {:?}", dump.deadlocks)
+        };
+        let mut threads = deadlock.threads.clone();
+        threads.sort();
+        assert_eq!(threads, ["ring-0", "ring-1"]);
+        assert_eq!(account.unknown, 0, "{account:?}");
+    }
+}
+
 #[test]
 fn classes_that_initialise_each_other_are_a_deadlock_where_no_class_is_named() {
     let [dump] = &dumps("own_jdk8-class-init.txt")[..] else {
