@@ -24,6 +24,9 @@ use crate::TimeLimit;
 
 const QEMU: &str = "qemu-system-x86_64";
 
+/// A kernel below the folder of packages; `*` is its version.
+const KERNEL: &str = "vmlinuz-*-cloud-amd64";
+
 /// Of all that is in a guest, the shell needs these.
 const PROGRAMS: [&str; 10] = [
     "base64", "bash", "cat", "ip", "kill", "mkdir", "mount", "perl", "rm", "sleep",
@@ -244,7 +247,8 @@ fn kernel() -> Option<PathBuf> {
     let entries = fs::read_dir(unpacked()?.join("boot")).ok()?;
     let is_kernel = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("vmlinuz-") && name.ends_with("-cloud-amd64")
+        let (head, tail) = KERNEL.split_once('*').unwrap_or((KERNEL, ""));
+        name.starts_with(head) && name.ends_with(tail)
     };
     let kernels = entries.flatten().map(|entry| entry.path());
     kernels.filter(is_kernel).max()
