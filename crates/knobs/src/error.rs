@@ -63,9 +63,8 @@ pub enum Error {
     },
     /// Not allowed to.
     #[error(
-        "cannot {tried} for {knob} on {host}: {answer}; run as root on the host itself with all \
-         capabilities (root of a container or of a user namespace lacks some: queue masks, for example, or CAP_SYS_RESOURCE for the limits \
-         of a process that runs as another user)"
+        "cannot {tried} for {knob} on {host}: {answer}; run as root on the host itself (root of a \
+         user namespace may not set queue masks; limits of a process of another user need CAP_SYS_RESOURCE)"
     )]
     Permission {
         /// Id of the knob.

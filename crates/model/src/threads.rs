@@ -245,8 +245,7 @@ pub struct SharedWait {
     pub counts: Vec<u64>,
     /// Waiters of the last dump that did not move in any dump: same stack, no CPU time. 0 with a single dump.
     pub still: u64,
-    /// Waiters of the last dump that are in the midst of handling a request, by the calls of servlets, Dubbo, gRPC and other servers on their
-    /// stacks.
+    /// Of those that did not move, the threads that handle a request: with calls of servlets, Dubbo, gRPC and other servers on their stacks.
     #[serde(default)]
     pub requests: u64,
     /// Names of some threads that may release it: those past the place where these wait; for a latch, a task, a future, a full queue and a

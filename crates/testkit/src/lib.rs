@@ -36,4 +36,4 @@ pub use pair::Pair;
 pub use planted_jvm::{How, PlantedJvm, compile_planted, program};
 pub use record::{Record, differences, record};
 pub use skipped::skipped;
-pub use unit::UnitGroup;
+pub use unit::{UnitGroup, remove_group};

@@ -61,7 +61,10 @@ impl Drop for UnitGroup {
 }
 
 /// Removes the folder of a control group, which needs its processes to be gone.
-pub(crate) fn remove_group(folder: &Path) {
+///
+/// # Panics
+/// If it cannot be removed within five seconds.
+pub fn remove_group(folder: &Path) {
     let mut removed = std::fs::remove_dir(folder);
     // A process that was killed leaves its group a moment later.
     let since = clock::now();

@@ -88,8 +88,8 @@ pub(crate) fn serializes(frames: &[Arc<str>]) -> bool {
     innermost.is_some_and(|at| !frames[..at].iter().any(|frame| is_of(frame, &READS)))
 }
 
-/// Whether the thread is in the midst of handling a request: a call of a server's framework is on its stack. Idle threads of a pool have no
-/// such call.
+/// Whether the thread handles a request: a call that a server's framework makes for each request is on its stack. Idle threads of a pool
+/// have no such call.
 pub(crate) fn handles_request(frames: &[Arc<str>]) -> bool {
     const HANDLERS: [&str; 14] = [
         "com.alibaba.dubbo.remoting.exchange.support.header.HeaderExchangeHandler.handleRequest",
@@ -105,7 +105,7 @@ pub(crate) fn handles_request(frames: &[Arc<str>]) -> bool {
         "org.eclipse.jetty.server.Server.handle",
         "org.glassfish.jersey.server.ServerRuntime.process",
         "org.springframework.web.method.support.InvocableHandlerMethod.",
-        "sun.rmi.transport.tcp.TCPTransport.handleMessages",
+        "sun.rmi.server.UnicastServerRef.dispatch",
     ];
     frames.iter().any(|frame| {
         let name = method(frame);

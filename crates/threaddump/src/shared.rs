@@ -58,10 +58,16 @@ pub(crate) fn waits(jvm: u64, graphs: &[&Graph<'_>]) -> Vec<SharedWait> {
             });
             let mut counts: Vec<u64> = then.collect();
             counts.push(members.len() as u64);
-            let still = members.iter().filter(|at| {
-                let thread = &last.dump.threads[**at];
-                !dumps.is_empty() && dumps.iter().all(|dump| dump.has_unmoved(thread))
-            });
+            let still: Vec<&Thread> = members
+                .iter()
+                .map(|at| &last.dump.threads[*at])
+                .filter(|thread| {
+                    !dumps.is_empty() && dumps.iter().all(|dump| dump.has_unmoved(thread))
+                })
+                .collect();
+            let requests = still
+                .iter()
+                .filter(|thread| frame::handles_request(&thread.frames));
             let (holders, gone) = match group.kind {
                 Some(kind @ (Kind::Semaphore | Kind::Lent(_))) => {
                     (past(last, &members, kind), Vec::new())
@@ -74,11 +80,8 @@ pub(crate) fn waits(jvm: u64, graphs: &[&Graph<'_>]) -> Vec<SharedWait> {
                 kind: group.kind.map_or("read-lock", Kind::word).to_owned(),
                 what: what(last, &group, &members),
                 at: place,
-                still: still.count() as u64,
-                requests: members
-                    .iter()
-                    .filter(|at| frame::handles_request(&last.dump.threads[**at].frames))
-                    .count() as u64,
+                requests: requests.count() as u64,
+                still: still.len() as u64,
                 counts,
                 holders_doing: doing(last, &holders),
                 past: (holders.len() + gone.len()) as u64,

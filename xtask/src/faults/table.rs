@@ -311,7 +311,7 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         .collect();
     if !taken.is_empty() {
         page += "\n## Advice\n\nIf findings to act on recommend knobs with values, `rungwise knob apply --from` set them while the fault\n\
-            was present. Advice helps if it removes half of the harm.\n\n| kind | in | helps | what it did |\n|---|---|---|---|\n";
+            was present. Advice helps if it removes half of the harm. Until 2026-11-28 it refused values of\n`cpu.pin_threads` without an error, so those trials show the fault as it was.\n\n| kind | in | helps | what it did |\n|---|---|---|---|\n";
         for (row, (effect, halved)) in taken {
             let helps = if *halved { "yes" } else { "no" };
             let effect = effect.replace('|', "/");

@@ -25,8 +25,10 @@ use crate::stage::{Changes, Sample, Setting, Stage as _, StageError, Variant};
 
 /// How long an idle service is watched.
 const IDLE: Duration = Duration::from_millis(30);
-/// How often it is watched again: one that has just started may not be done with it, least of all on a busy machine.
+/// Windows in which it may become idle: one that has just started may not be done with it, least of all on a busy machine.
 const WATCHES: u32 = 3;
+/// How long it is watched once it was idle: a timer of ten times a second is seen.
+const LONGER: Duration = Duration::from_millis(100);
 /// A service that uses more than this share of a CPU while it is idle would disturb the other one's turns.
 const POLLS: f64 = 0.05;
 /// Share of a service's CPU time under load that its threads may use outside of pinned CPUs: a main thread, signals.
@@ -155,15 +157,15 @@ impl Lab {
         Ok(!anew || self.services().iter().all(pinned) && !self.polls()?)
     }
 
-    /// Whether one of the services uses CPU time without requests, in each of several windows.
+    /// Whether one of the services uses CPU time without requests, also after some windows in which it may finish its start.
     fn polls(&self) -> Result<bool, StageError> {
         let services: Vec<CpuSource> = self.services().into_iter().flatten().collect();
         for _ in 0..WATCHES {
-            if !uses_cpu(&services)? {
-                return Ok(false);
+            if !uses_cpu(&services, IDLE)? {
+                break;
             }
         }
-        Ok(true)
+        uses_cpu(&services, LONGER)
     }
 
     /// CPU time of the service in each place.
@@ -280,12 +282,12 @@ impl Lab {
 }
 
 /// Whether one of these services used more CPU time than an idle one while it was watched.
-fn uses_cpu(services: &[CpuSource]) -> Result<bool, StageError> {
+fn uses_cpu(services: &[CpuSource], window: Duration) -> Result<bool, StageError> {
     let meters: Result<Vec<CpuMeter>, _> = services
         .iter()
         .map(|service| CpuMeter::begin(std::slice::from_ref(service)))
         .collect();
-    thread::sleep(IDLE);
+    thread::sleep(window);
     for meter in meters? {
         let window = meter.end()?;
         if window.service_cpu_s > POLLS * window.seconds {

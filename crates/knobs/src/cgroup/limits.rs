@@ -239,8 +239,9 @@ fn read_memory(context: &Context<'_>) -> Result<Current> {
 }
 
 fn draft_memory(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let bytes_of = |text: &str| text.trim().parse::<u64>().unwrap_or(u64::MAX);
     let hard = memory(context)?;
-    let unlimited = hard.value.trim() == "max";
+    let limit = bytes_of(&hard.value);
     let path = hard.source;
     let value = match (wish, path.ends_with("memory.max")) {
         ("none", true) => "max".to_owned(),
@@ -255,13 +256,13 @@ fn draft_memory(context: &Context<'_>, wish: &str) -> Result<Draft> {
         }
     };
     let mut draft = Draft::default();
+    let wished = bytes_of(&value);
     let soft = soft_memory(context)?;
-    // A group with a soft limit only is not given a hard one, at which it would be killed.
-    let is_soft = unlimited && soft.is_some();
-    if !is_soft {
+    // The lower of the two is the one in force. A soft limit in force leaves the hard one alone, at which the group would be killed.
+    let is_soft = soft.as_ref().is_some_and(|(_, bytes)| *bytes < limit);
+    if !is_soft || wished > limit {
         draft = draft.file(&Place::Host, path, &value);
     }
-    let wished = value.parse::<u64>().unwrap_or(u64::MAX);
     if let Some((reading, bytes)) = soft
         && (is_soft || bytes < wished)
     {
@@ -352,7 +353,9 @@ mod tests {
                 "1GiB",
                 &[("memory.max", "1073741824"), ("memory.high", "1073741824")],
             ),
-            ("1048576", &*limit, "1MiB", &[("memory.max", "1048576")]),
+            ("1048576", &*limit, "1MiB", &[("memory.high", "1048576")]),
+            ("1048576", &*limit, "2MiB", &[("memory.high", "2097152")]),
+            (&*limit, "1048576", "2MiB", &[("memory.max", "2097152")]),
         ] {
             let host = group(&[("memory.high", high), ("memory.max", max)]);
             let found = written(&MEMORY, &host, wish);

@@ -51,7 +51,7 @@ keys! { THREADS;
     THREADS_WAIT_BEHIND = "threads.wait_behind", Text, Wait, "Threads that wait for a lock held by one of these, and may be the readers that these wait for";
     THREADS_WAIT_HOLDERS = "threads.wait_holders", Text, Wait, "Threads that may release what these wait for, and what they do";
     THREADS_WAIT_KIND = "threads.wait_kind", Text, Wait, "Kind in one word: connection, semaphore, latch, barrier, phaser, exchanger, task, future, reply, full-queue, condition, thread-end, notify, read-lock";
-    THREADS_WAIT_REQUESTS = "threads.wait_requests", Count, Wait, "Of these, threads in the midst of handling a request (calls of servlets, Dubbo, gRPC on their stacks)";
+    THREADS_WAIT_REQUESTS = "threads.wait_requests", Count, Wait, "Of those that did not move, threads that handle a request (calls of servlets, Dubbo, gRPC on their stacks)";
     THREADS_WAIT_STILL = "threads.wait_still", Count, Wait, "Of these, threads that did not move in any dump";
     THREADS_WAIT_WAITERS = "threads.wait_waiters", Count, Wait, "Threads of the last dump that wait for it; the series has all dumps";
 }

@@ -92,8 +92,9 @@ lossy path is not mistaken for a slow server. A connection attempt or a query to
 in two consecutive samples; an attempt also counts if its server is tried in most samples and reached in none. A \
 socket to port 53 that exists in every sample may belong to a resolver that keeps its sockets, and counts only if a \
 thread of its process sleeps in poll(2) on one descriptor, like the resolver of glibc. A query is late if its socket is \
-seen for 50 ms and is gone within a quarter of a second; with many threads samples are further apart, and late answers are \
-missed. Resolvers whose sockets are not connected (Netty, unbound) are not seen. Data counts as unread if it \
+seen for 50 ms and is gone within a quarter of a second. Both ends lie between samples, 50 ms apart in a window of 10 s, so \
+only answers after 100 ms are surely counted; in longer windows and with many threads samples are further apart, and late \
+answers are missed. Resolvers whose sockets are not connected (Netty, unbound) are not seen. Data counts as unread if it \
 waits in every full sample and in three quarters of all samples. Processes are looked up for at most 16 sockets of \
 each kind. On a host with more than 1000 TCP sockets only the two ends of the window are complete. Sources: \
 net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
@@ -641,23 +642,31 @@ fn count(
     }
 }
 
-/// Late answers of DNS servers. Most sockets are gone before their process can be looked up, so one that was found speaks for all
-/// queries to the same server.
+/// Late answers of DNS servers. Most sockets are gone before their process can be looked up; they count for the one process that was seen
+/// to ask the same server, where there is only one.
 fn slow_lookups(evidence: &mut Evidence, window: &Window<'_>, owner: &Owner<'_>) {
     let slow = dns::slow(window);
-    let mut by_server: BTreeMap<Endpoint, (Option<u32>, usize, f64)> = BTreeMap::new();
+    let mut of: BTreeMap<Endpoint, BTreeMap<Option<u32>, (usize, f64)>> = BTreeMap::new();
     for query in &slow {
-        let (pid, count, waited_s) = by_server.entry(query.socket.remote).or_default();
-        *pid = pid.or_else(|| owner(query.socket.inode));
+        let askers = of.entry(query.socket.remote).or_default();
+        let (count, waited_s) = askers.entry(owner(query.socket.inode)).or_default();
         *count += 1;
         *waited_s += query.waited_s;
     }
     let mut worst: BTreeMap<u32, (usize, f64, Endpoint)> = BTreeMap::new();
-    for (server, (pid, count, waited_s)) in by_server {
-        let Some(pid) = pid else { continue };
-        let most = worst.entry(pid).or_insert((count, waited_s, server));
-        if waited_s > most.1 {
-            *most = (count, waited_s, server);
+    for (server, mut askers) in of {
+        let unknown = askers.remove(&None).unwrap_or_default();
+        let is_alone = askers.len() == 1;
+        for (pid, (mut count, mut waited_s)) in askers {
+            let Some(pid) = pid else { continue };
+            if is_alone {
+                count += unknown.0;
+                waited_s += unknown.1;
+            }
+            let most = worst.entry(pid).or_insert((count, waited_s, server));
+            if waited_s > most.1 {
+                *most = (count, waited_s, server);
+            }
         }
     }
     let window_s = window.seconds();

@@ -17,17 +17,19 @@ const PORT: u16 = 53;
 /// A query open for this long stays unanswered; an answer takes one round trip, or several if it is not cached.
 const LATE_S: f64 = 0.25;
 
-/// One open for this long is slow: ten times an answer from the cache of a name server in the same network.
+/// One seen open for this long is slow: own guess, many times an answer from the cache of a name server in the same network.
 const SLOW_S: f64 = 0.05;
 
-/// Limit of process lookups during the window: they cost more than all other reads.
-const LOOKUPS: usize = 3;
+/// Limit of process lookups during the window for unanswered queries, and for slow ones: they cost more than all other reads.
+const LOOKUPS: usize = 2;
 
 /// Unanswered queries of a window.
 pub(super) struct Query<'a> {
     pub(super) socket: &'a UdpSocket,
     /// From the first sample in which it exists to the last.
     pub(super) waited_s: f64,
+    /// Time of the last sample in which it exists.
+    last_s: f64,
     /// It exists in every sample, so it may belong to a resolver that keeps its sockets.
     pub(super) always: bool,
 }
@@ -42,7 +44,14 @@ pub(super) fn queries<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
 /// The queries that were answered, but were seen open for [`SLOW_S`] or more.
 pub(super) fn slow<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
     let mut all = seen(window);
-    all.retain(|query| (SLOW_S..LATE_S).contains(&query.waited_s) && !query.always);
+    let last_s = window
+        .often()
+        .iter()
+        .map(|moment| moment.at_s)
+        .fold(0.0, f64::max);
+    all.retain(|query| {
+        (SLOW_S..LATE_S).contains(&query.waited_s) && !query.always && query.last_s < last_s
+    });
     all
 }
 
@@ -77,6 +86,7 @@ fn seen<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
         .map(|seen| Query {
             socket: seen.socket,
             waited_s: seen.last_s - seen.first_s,
+            last_s: seen.last_s,
             always: seen.samples == samples,
         })
         .collect()
@@ -105,7 +115,8 @@ pub(crate) struct Running {
     latest: Option<BTreeMap<u64, f64>>,
     /// Those of the first sample, which may belong to a resolver that keeps them, and those looked up.
     known: BTreeSet<u64>,
-    lookups: usize,
+    /// Lookups for slow queries and for unanswered ones.
+    lookups: [usize; 2],
 }
 
 impl Running {
@@ -122,16 +133,23 @@ impl Running {
         if before.is_none() {
             self.known.extend(now.keys());
         }
-        let late = now.iter().filter(|(_, first_s)| at_s - **first_s >= SLOW_S);
-        let sought: BTreeSet<u64> = late.map(|(inode, _)| *inode).collect();
-        let sought = &sought - &self.known;
+        let open_for = |at_least: f64| -> BTreeSet<u64> {
+            let lasting = now
+                .iter()
+                .filter(|(_, first_s)| at_s - **first_s >= at_least);
+            let inodes = lasting.map(|(inode, _)| *inode);
+            inodes.filter(|inode| !self.known.contains(inode)).collect()
+        };
+        let (slow, unanswered) = (open_for(SLOW_S), open_for(LATE_S));
         self.latest = Some(now);
-        if sought.is_empty() || self.lookups == LOOKUPS {
+        // Slow ones are many, and must not use up what finds an unanswered one.
+        let kind = usize::from(!unanswered.is_empty());
+        if slow.is_empty() || self.lookups[kind] == LOOKUPS {
             return BTreeSet::new();
         }
-        self.lookups += 1;
-        self.known.extend(&sought);
-        sought
+        self.lookups[kind] += 1;
+        self.known.extend(&slow);
+        slow
     }
 }
 
@@ -164,6 +182,25 @@ mod tests {
         assert_eq!(sampled(&[kept.clone(), to(53, 3)]), (vec![], 2));
         assert_eq!(sampled(&[kept.clone(), to(53, 3)]), (vec![3], 2));
         assert_eq!(sampled(&[kept, to(53, 3)]), (vec![], 2));
+    }
+
+    #[test]
+    fn slow_queries_leave_lookups_for_an_unanswered_one() {
+        let mut running = Running::default();
+        running.sample(0.0, &mut Vec::new());
+        let mut lookups = Vec::new();
+        for inode in 1..9 {
+            for part in 0..2 {
+                let at_s = inode as f64 + 0.06 * f64::from(part);
+                let sought = running.sample(at_s, &mut vec![to(53, inode)]);
+                lookups.extend(sought);
+            }
+        }
+        assert_eq!(lookups, [1, 2]);
+        running.sample(20.0, &mut vec![to(53, 20)]);
+        assert!(running.sample(20.1, &mut vec![to(53, 20)]).is_empty());
+        let sought = running.sample(20.3, &mut vec![to(53, 20)]);
+        assert_eq!(sought, BTreeSet::from([20]));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) static RULE: Rule = Rule {
         wrong: "A limit may be intended (a bulkhead): then the wait is its price. A thread that may release the wait is known by its calls and \
             not by the object, so it may release another one. One dump cannot show that a wait lasts, so the rule then only watches. \
             Home-made pools idle at conditions, so the rule only watches these as well, unless a call of a server's framework on the stacks shows that the \
-            threads handle requests.",
+            threads handle requests. A servlet that holds its thread for long polling waits like that on purpose.",
         sources: "java.util.concurrent; the programs semaphore, latch-never, future-join, condition, exchanger, phaser and queue-full in \
             crates/testkit/java on JDK 8 to 25.",
     },
@@ -113,7 +113,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
         if share < line || lasting < least {
             continue;
         }
-        // Evidence from before 2026-11-28 does not have it.
+        // Older evidence does not have it.
         let requests = evidence.quantity(&keys::THREADS_WAIT_REQUESTS, wait.subject);
         let requests = requests.map_or(0.0, |requests| requests.value);
         let acts = share >= MUCH.value
@@ -126,9 +126,12 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
             dumps => format!(", unmoved in {dumps} dumps"),
         };
         let within = if requests >= FEW.value {
-            ", in the midst of requests"
+            format!(
+                ", {} of them while handling a request",
+                say::whole(requests)
+            )
         } else {
-            ""
+            String::new()
         };
         let sentence = format!(
             "{} for {}{within}{during}{}",

@@ -53,7 +53,7 @@ pub(crate) static RULE: Rule = Rule {
     measure: Some(Measure::more(&keys::DEPENDENCY_RESOLVING)),
     doc: Doc {
         looks_for: "A UDP socket connected to port 53 that was opened within the window and still open a quarter of a second later: to act on if it is half a second or several queries, to watch otherwise. \
-            Also such sockets that are gone earlier, but were seen for 50 ms.",
+            Also such sockets that are gone earlier, but were seen for 50 ms, which samples show surely of answers after 100 ms in a window of 10 s.",
         hurts: "Without an answer each lookup takes 5 s and more, with a late one as long as the server takes. Threads that resolve names block meanwhile.",
         todo: "Query the named server: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd), and let the service keep its connections, so that it looks up fewer names.",
         wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may open one within the window and keep it. \
@@ -104,11 +104,11 @@ fn judge(evidence: &Evidence) -> Judgement {
         let server = evidence.words(&keys::DEPENDENCY_RESOLVING_SERVER, process)?;
         let open = evidence.quantity(&keys::DEPENDENCY_RESOLVING_OPEN, process)?;
         let sentence = format!(
-            "{} waits for late answers of the DNS server {}: {:.0} queries were seen open for 50 ms or more, which is {} of the window",
+            "{} waits for late answers of the DNS server {}: {:.0} queries were seen open for 50 ms or more, on average {:.2} at a time",
             called(evidence, process),
             server.value,
             late.value,
-            say::percent(open.value),
+            open.value,
         );
         let finding = if open.value < OPEN.value {
             Finding::watch(process, sentence)

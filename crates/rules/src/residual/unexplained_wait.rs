@@ -172,12 +172,17 @@ fn where_to_look(evidence: &Evidence, process: &Subject) -> String {
     let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
     let pid = process.name();
     match name.map_or("", |name| name.value) {
-        "mariadbd" | "mysqld" => "the cause may be a lock on rows or tables: SHOW ENGINE INNODB STATUS, or SELECT * FROM \
+        "mariadbd" | "mysqld" => {
+            "the cause may be a lock on rows or tables: SHOW FULL PROCESSLIST, and SELECT * FROM \
              information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-            .to_owned(),
+                .to_owned()
+        }
         "mongod" => "the cause may be a lock: db.currentOp({ waitingForLock: true })".to_owned(),
         "java" => format!("the cause may be a lock or a timer: rungwise jvm threads {pid}"),
-        _ => format!("the cause may be a lock or a timer: gdb -p {pid} -batch -ex 'thread apply all bt'"),
+        _ => format!(
+            "the cause may be a lock or a timer: gdb -p {pid} -batch -ex 'thread apply all bt', which \
+             stops it meanwhile"
+        ),
     }
 }
 

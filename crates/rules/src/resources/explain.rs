@@ -22,8 +22,8 @@ pub(crate) fn explanation(
 }
 
 /// The first of these rules with something to act on or to watch about `subject`. A finding about a subject of another kind
-/// explains it as well, such as the process that fills a disk. What is only watched of the whole machine does not explain why the
-/// clients of one process wait: on a busy machine some task always waits for a CPU.
+/// explains it as well, such as the process that fills a disk. What is only watched of the whole machine does not explain what one
+/// process shows, such as clients that wait: on a busy machine some task always waits for a CPU.
 pub(crate) fn explained_by(
     rules: &[&'static str],
     subject: &Subject,

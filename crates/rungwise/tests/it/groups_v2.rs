@@ -28,7 +28,7 @@ struct Fault {
     group: &'static str,
     /// Starts a service in the group and limits it.
     plant: &'static str,
-    /// What is turned: the advice of the finding, or with a value where it leaves that to a person.
+    /// What is turned: the advice of the finding, or with a value where the finding gives none.
     knob: &'static str,
     wish: &'static str,
     /// Succeeds when the group's own counters show that the fault is gone; fails before.
@@ -48,6 +48,7 @@ const FAULTS: &[Fault] = &[
             echo 2 > "$TOP/cpu.weight"; works"#,
         knob: "cpu.cgroup_weight",
         wish: "1",
+        // Less than a third of the time; nine tenths of it beside the two programs.
         gone: r#"a=$(waited); sleep 2; b=$(waited); echo "$a $b"; [ $((b - a)) -lt 600000 ]"#,
     },
     Fault {
@@ -171,11 +172,17 @@ fn found_and_cured(guest: &mut Guest, fault: &Fault) {
     let Fault { rule, group, .. } = fault;
     succeeds(guest, &format!("{MAKE}; {}; sleep 1", fault.plant));
     fails(guest, fault.gone);
-    let all = findings(guest);
-    let acts: Vec<&Value> = all
+    let is_act = |finding: &&Value| finding["outcome"] == "act";
+    let mut all = findings(guest);
+    // Beside other tests an interpreted guest is slow enough to have faults of its own.
+    if all
         .iter()
-        .filter(|finding| finding["outcome"] == "act")
-        .collect();
+        .find(is_act)
+        .is_none_or(|first| first["rule"] != *rule)
+    {
+        all = findings(guest);
+    }
+    let acts: Vec<&Value> = all.iter().filter(is_act).collect();
     let first = acts
         .first()
         .unwrap_or_else(|| panic!("{rule}: nothing to act on: {all:#?}"));
@@ -198,5 +205,6 @@ fn found_and_cured(guest: &mut Guest, fault: &Fault) {
     );
     succeeds(guest, &apply);
     succeeds(guest, &format!("sleep 1; {}", fault.gone));
-    succeeds(guest, &format!("rungwise knob undo; {REMOVE}"));
+    succeeds(guest, "rungwise knob undo");
+    succeeds(guest, REMOVE);
 }

@@ -113,7 +113,7 @@ const PLANTS: &[Plant] = &[
         17,
         &[
             "8 threads wait for a condition in Plant.",
-            "in the midst of requests",
+            "while handling a request",
         ],
         plant("condition-request", "shared-wait", Outcome::Act),
     ),

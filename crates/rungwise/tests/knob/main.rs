@@ -641,9 +641,9 @@ fn what_a_check_asks_for_is_planned_applied_checked_again_and_exported() {
 #[test]
 fn threads_of_a_running_process_are_pinned_as_a_check_asks() {
     let bench = Bench::new();
-    let mut process = Command::new("sleep").arg("60").spawn().unwrap();
     let stored = bench.scratch.path().join("check.json");
     check(&stored);
+    let mut process = Command::new("sleep").arg("60").spawn().unwrap();
     let text = std::fs::read_to_string(&stored).unwrap();
     let text = text.replace("sock.reuseport", "cpu.pin_threads");
     let text = text.replace("\"on\"", &format!("\"{}:0\"", process.id()));
@@ -651,9 +651,13 @@ fn threads_of_a_running_process_are_pinned_as_a_check_asks() {
     let stored = stored.display().to_string();
     let applied = bench.run(&["knob", "apply", "--from", &stored, "--evidence-for", "0s"]);
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
-    bench.run(&["knob", "undo"]).with(0, &["of process"]);
+    let undone = bench.run(&["knob", "undo"]);
     process.kill().unwrap();
     process.wait().unwrap();
+    undone.with(0, &["of process"]);
+    // The same id may be another process by now.
+    let gone = ["knob", "plan", "--from", &stored];
+    bench.run(&gone).with(0, &["has ended; check again"]);
     applied.with(0, &["in force; undo with"]);
     assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
 }

@@ -8,9 +8,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use rungwise_formats::task;
 use rungwise_host::live::Live;
-use rungwise_host::machine;
 use rungwise_host::signals::Interrupt;
+use rungwise_host::{Host as _, clock, machine};
 use rungwise_knobs::{Context, Plan, Scope};
 use rungwise_model::Exit;
 use rungwise_model::check::{CheckReport, Finding, Outcome, Place, Recommendation};
@@ -55,8 +56,8 @@ pub(super) struct FromFindings {
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// The findings of a stored check (`rungwise check --format json`).
-pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
+/// A stored check of this host (`rungwise check --format json`).
+pub(super) fn stored(path: &Path) -> anyhow::Result<CheckReport> {
     let report: CheckReport = Kind::Check.read(path)?;
     let here = machine::fingerprint(&Live).hostname;
     anyhow::ensure!(
@@ -66,7 +67,7 @@ pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
         report.host
     );
     let why = match report.place {
-        Some(Place::Host) => return Ok(report.findings),
+        Some(Place::Host) => return Ok(report),
         Some(Place::OtherNamespace) => format!(
             "it judged {}, and a plan made here would change the network of this namespace; check again in that one: \
              nsenter -n -t PID rungwise check --pid PID --format json -o check.json",
@@ -104,8 +105,13 @@ pub(super) fn heed(interrupt: &Interrupt) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plans for the findings at or above `least`, the severest first.
-pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> FromFindings {
+/// Plans for the findings at or above `least`, the severest first, of a check of this time.
+pub(super) fn plans(
+    findings: &[Finding],
+    taken: Option<&str>,
+    least: Outcome,
+    cpus: &[usize],
+) -> FromFindings {
     let mut all = FromFindings::default();
     let mut wanted: Vec<(&str, Option<&str>, &str)> = Vec::new();
     for finding in findings.iter().filter(|finding| finding.outcome <= least) {
@@ -121,6 +127,10 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
                     .push(leave("its value is your choice".to_owned()));
                 continue;
             };
+            if let Some(why) = other_process(to, taken) {
+                all.left_out.push(leave(why));
+                continue;
+            }
             // What a finding asks for after a switch of the service may ruin the service without it.
             if let Some(switch) = switch.filter(|_| !is_switch(turn, to)) {
                 let why = format!(
@@ -170,12 +180,48 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
     all
 }
 
+/// Why a value for running processes, `PID,...:VALUE`, is not for those that have these ids now.
+fn other_process(to: &str, taken: Option<&str>) -> Option<String> {
+    /// Date and time to the second.
+    const SECONDS: usize = "2026-11-28T15:19:24".len();
+    let (pids, _) = to.split_once(':')?;
+    let pids: Vec<u32> = pids
+        .split(',')
+        .map(|pid| pid.parse().ok())
+        .collect::<Option<_>>()?;
+    let taken = taken?.get(..SECONDS)?;
+    pids.into_iter().find_map(|pid| match started(pid) {
+        None => Some(format!("process {pid} has ended; check again")),
+        Some(started) if started.get(..SECONDS) > Some(taken) => Some(format!(
+            "process {pid} started after the check; check again"
+        )),
+        Some(_) => None,
+    })
+}
+
+/// When a process started, as RFC 3339 in UTC, by the start of the machine (`btime`) and its ticks since; may be a second off. Nothing where
+/// it cannot be seen.
+fn started(pid: u32) -> Option<String> {
+    let text = |path: &str| String::from_utf8(Live.read(path.as_ref()).ok()?).ok();
+    let stat = text(&format!("/proc/{pid}/stat"))?;
+    let ticks = i64::try_from(task::stat(&stat)?.started).ok()?;
+    let booted = text("/proc/stat")?;
+    let booted = booted.lines().find_map(|line| line.strip_prefix("btime "));
+    let booted: i64 = booted?.trim().parse().ok()?;
+    // Ticks are hundredths of a second to programs (USER_HZ).
+    clock::utc(
+        booted
+            .checked_mul(1_000_000_000)?
+            .checked_add(ticks.checked_mul(10_000_000)?)?,
+    )
+}
+
 /// Whether it is set where the service is started; a value such as `PID:LIST` changes the running processes themselves.
 fn is_switch(turn: &Recommendation, to: &str) -> bool {
     let context = Context::of_host(&Live, turn.device.as_deref(), &[]);
     rungwise_knobs::find(&turn.id).is_ok_and(|knob| {
         knob.scope == Scope::Service
-            && (knob.plan(&context, to)).is_ok_and(|plan| plan.service().next().is_some())
+            && (knob.plan(&context, to)).map_or(true, |plan| plan.service().next().is_some())
     })
 }
 
@@ -321,6 +367,10 @@ mod tests {
         finding
     }
 
+    fn planned(findings: &[Finding], least: Outcome, cpus: &[usize]) -> FromFindings {
+        plans(findings, None, least, cpus)
+    }
+
     #[test]
     fn one_knob_is_planned_once_and_a_second_value_is_left_out_with_the_reason() {
         let findings = [
@@ -328,7 +378,7 @@ mod tests {
             asking("b", "net.netdev_max_backlog", "600"),
             asking("c", "net.netdev_max_backlog", "900"),
         ];
-        let all = plans(&findings, Outcome::Act, &[0]);
+        let all = planned(&findings, Outcome::Act, &[0]);
         assert_eq!(all.plans.len(), 1, "{:?}", all.left_out);
         assert_eq!(all.asked.len(), 2);
         assert_eq!(all.left_out.len(), 1);
@@ -342,7 +392,7 @@ mod tests {
             Finding::act(&Subject::host(), "full").consider("net.conntrack"),
             asking("b", "net.irqbalance_stop", "ban"),
         ];
-        let all = plans(&findings, Outcome::Act, &[0]);
+        let all = planned(&findings, Outcome::Act, &[0]);
         assert!(all.plans.is_empty());
         let whys: Vec<&str> = all.left_out.iter().map(|left| left.why.as_str()).collect();
         assert!(whys[0].contains("switch of the service"), "{whys:?}");
@@ -354,7 +404,7 @@ mod tests {
     fn what_belongs_to_a_switch_of_the_service_is_not_planned_without_it() {
         let mut finding =
             asking("rps-needed", "sock.reuseport", "on").turn_device("net.rps_cpus", "lo", "all");
-        let all = plans(std::slice::from_ref(&finding), Outcome::Act, &[0]);
+        let all = planned(std::slice::from_ref(&finding), Outcome::Act, &[0]);
         assert!(all.plans.is_empty() && all.asked.is_empty());
         let left: Vec<&str> = all.left_out.iter().map(|left| left.knob.as_str()).collect();
         assert_eq!(left, ["sock.reuseport", "net.rps_cpus"]);
@@ -362,11 +412,11 @@ mod tests {
         assert!(why.contains("only together with sock.reuseport"), "{why}");
         // Before it, or beside one that a person has to choose, a knob of the host stands for itself.
         finding.knobs.reverse();
-        let planned = |finding: &Finding| plans(std::slice::from_ref(finding), Outcome::Act, &[0]);
-        assert_eq!(planned(&finding).plans.len(), 1);
+        let one = |finding: &Finding| planned(std::slice::from_ref(finding), Outcome::Act, &[0]);
+        assert_eq!(one(&finding).plans.len(), 1);
         finding.knobs.reverse();
         finding.knobs[0].to = None;
-        assert_eq!(planned(&finding).plans.len(), 1);
+        assert_eq!(one(&finding).plans.len(), 1);
     }
 
     #[test]
@@ -374,8 +424,8 @@ mod tests {
         let mut finding = asking("a", "net.netdev_max_backlog", "600");
         finding.outcome = Outcome::Watch;
         let findings = [finding];
-        assert!(plans(&findings, Outcome::Act, &[0]).plans.is_empty());
-        assert_eq!(plans(&findings, Outcome::Watch, &[0]).plans.len(), 1);
+        assert!(planned(&findings, Outcome::Act, &[0]).plans.is_empty());
+        assert_eq!(planned(&findings, Outcome::Watch, &[0]).plans.len(), 1);
     }
 
     /// A host whose table of connections is so full, over the whole window.

@@ -705,11 +705,12 @@ impl Wishes {
         } else {
             Outcome::Act
         };
+        let report = asked::stored(check)?;
         let asked::FromFindings {
             plans,
             asked,
             left_out,
-        } = asked::plans(&asked::stored(check)?, least, &cpus()?);
+        } = asked::plans(&report.findings, report.taken.as_deref(), least, &cpus()?);
         Ok(Planned {
             host: machine::fingerprint(&Live).hostname,
             plans,

@@ -75,7 +75,7 @@ impl Work<'_> {
     /// All knobs, first those that findings ask for, the severest finding first.
     pub(super) fn reasons(&self, device: &Device, from: Option<&Path>) -> anyhow::Result<Printed> {
         let findings = if let Some(check) = from {
-            asked::stored(check)?
+            asked::stored(check)?.findings
         } else {
             let interrupt = self.invocation.interrupt()?;
             rungwise_rules::judge(&asked::observe(WINDOW, &interrupt, self.invocation)?)
