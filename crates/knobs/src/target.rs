@@ -152,7 +152,7 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name != "." && name != ".." && name.bytes().all(allowed)
 }
 
-/// A name of a control group: longer than others, and whoever makes it may use spaces or any sign but a slash.
+/// A name of a control group: longer than others, and with spaces or any other sign but a slash.
 fn is_group(name: &str) -> bool {
     let way_out = [".", ".."].contains(&name);
     !name.is_empty() && name.len() <= 255 && !way_out && !name.contains(char::is_control)

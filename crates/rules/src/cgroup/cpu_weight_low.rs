@@ -37,6 +37,12 @@ const FELT: Threshold = Threshold {
         for 5.3 % of it 4.9 ms",
 };
 
+const FULL: Threshold = Threshold {
+    name: "busy share of the fullest CPU, from which on a short wait is acted on",
+    value: 0.80,
+    origin: "own guess: a CPU that others leave idle is there for the group whatever its weight; threads that wake together wait for each other",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "cpu-weight-low",
     topic: "cgroup",
@@ -47,13 +53,15 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CGROUP_MEMBERS,
         &keys::CGROUP_OWN,
         &keys::CGROUP_WEIGHT,
+        &keys::CPU_BUSY,
     ],
-    thresholds: &[WEIGHT, WAITS, SOME, FELT],
+    thresholds: &[WEIGHT, WAITS, SOME, FELT, FULL],
     knobs: &["cpu.cgroup_weight"],
     measure: Some(Measure::more(&keys::CGROUP_CPU_WAIT)),
     doc: Doc {
         looks_for: "A control group with less than half of the default CPU weight, in which a process (in version 2 any task) waits for a \
-            CPU in more than 20 % of most parts of the window, or in more than 2 % and for more than half as long as it runs.",
+            CPU in more than 20 % of most parts of the window, or in more than 2 % and for more than half as long as it runs, which is \
+            only watched while no CPU is 80 % busy.",
         hurts: "On a CPU that others fill, the group runs only for its share of the weights. With shares of 2 it waits for \
             hundreds of milliseconds at a time.",
         todo: "Give the group the default weight (cpu.cgroup_weight=1; systemd CPUWeight=100, Kubernetes: a CPU request), or lower \
@@ -73,6 +81,8 @@ fn judge(evidence: &Evidence) -> Judgement {
             "every control group has the default CPU weight",
         )]);
     };
+    let busy = evidence.each(&keys::CPU_BUSY).unwrap_or_default();
+    let others_run = busy.is_empty() || busy.iter().any(|(_, busy)| busy.value >= FULL.value);
     let mut findings = Vec::new();
     let (mut most, mut low) = (0.0_f64, 0);
     let mut missing = None;
@@ -107,7 +117,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             say::percent(waits.value),
             say::percent(weight.value)
         );
-        let felt = !as_long || waits.value >= FELT.value;
+        let felt = !as_long || waits.value > WAITS.value || others_run && waits.value >= FELT.value;
         let finding = if felt {
             Finding::act(group, sentence)
         } else {

@@ -126,7 +126,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 
 /// More than twice the Eden where the heap has that beside what stays alive; G1 takes it from a larger heap.
 fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
-    /// What logs call the capacity leaves out one survivor space, so twice of it is less than twice the Eden: `-Xmn14m` instead
+    /// What logs call the capacity leaves out one survivor space, so twice that is less than twice the Eden: `-Xmn14m` instead
     /// of `-Xmn8m` (Serial, JDK 17) left 88 of 158 collections, and `-Xmn18m` 69.
     const TIMES: f64 = 2.5;
     const MIB: f64 = 1024.0 * 1024.0;

@@ -37,8 +37,8 @@ const LONG: Threshold = Threshold {
     origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
 };
 
-/// So many times as many collections cost more than shorter ones gain: a guess.
-const MOST: f64 = 4.0;
+/// A young generation this many times smaller than the last one costs more in collections than it gains in pauses: a guess.
+const SHRINK: f64 = 4.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
@@ -150,7 +150,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     // few young generations that grew from 4 to 117 MiB it derived `-Xmn3m`, with 588 collections instead of 31 and 20 full ones
     // instead of 10.
     let fits = large - (last - line).max(0.0) / cost * GIB;
-    if fits < small.max(large / MOST) {
+    if fits < small.max(large / SHRINK) {
         return Ok(finding);
     }
     let finding = finding.expect(format!(
