@@ -13,6 +13,8 @@ use std::process::Command;
 use rungwise_testkit::{program, remove_group, skipped};
 use serde_json::Value;
 
+use crate::run::Bench;
+
 /// A planted problem and what shows that it is gone.
 struct Cure {
     plant: &'static str,
@@ -378,6 +380,8 @@ fn trouble(run: &Value, name: &str) -> f64 {
 
 #[test]
 fn options_that_a_rule_asks_for_halve_the_harm_of_the_planted_problem() {
+    // Other tests would change how much the plants allocate.
+    let _alone = Bench::new();
     let Some(javac) = program("javac") else {
         skipped("advice of the GC rules: no javac in PATH; cargo xtask test installs one");
         return;
@@ -426,6 +430,7 @@ impl Cure {
         // On a busy machine a plant may hardly allocate, and few events scatter: what one pair leaves open, more pairs decide together.
         let [mut had, mut has] = [0.0; 2];
         let mut seen = Vec::new();
+        let mut silent = None;
         for _ in 0..TRIES {
             let Some(before) = self.run(java, folder, &[]) else {
                 skipped(format!(
@@ -447,7 +452,8 @@ impl Cure {
                 .filter_map(|knob| knob["to"].as_str())
                 .collect();
             if asked.is_empty() {
-                return Err(format!("{}: asks for nothing: {finding}", self.plant));
+                silent = Some(finding.clone());
+                continue;
             }
             let after = self.run(java, folder, &asked);
             let after = after.expect("a second group like the first");
@@ -469,6 +475,9 @@ impl Cure {
         }
         if had > 0.0 {
             return Err(format!("{}: its options leave {has} of {had}", self.plant));
+        }
+        if let Some(finding) = silent {
+            return Err(format!("{}: asks for nothing: {finding}", self.plant));
         }
         skipped(format!(
             "advice for {}: planted {TRIES} times, it hurt {seen:?} times on this machine",
