@@ -647,17 +647,21 @@ fn threads_of_a_running_process_are_pinned_as_a_check_asks() {
     let text = std::fs::read_to_string(&stored).unwrap();
     let text = text.replace("sock.reuseport", "cpu.pin_threads");
     let text = text.replace("\"on\"", &format!("\"{}:0\"", process.id()));
-    std::fs::write(&stored, text).unwrap();
+    std::fs::write(&stored, &text).unwrap();
     let stored = stored.display().to_string();
     let applied = bench.run(&["knob", "apply", "--from", &stored, "--evidence-for", "0s"]);
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     let undone = bench.run(&["knob", "undo"]);
+    let plan = ["knob", "plan", "--from", &stored];
+    let old = text.replace("\"place\"", "\"taken\":\"2020-01-01T00:00:00Z\",\"place\"");
+    std::fs::write(&stored, old).unwrap();
+    let late = bench.run(&plan);
     process.kill().unwrap();
     process.wait().unwrap();
     undone.with(0, &["of process"]);
     // The same id may be another process by now.
-    let gone = ["knob", "plan", "--from", &stored];
-    bench.run(&gone).with(0, &["has ended; check again"]);
+    late.with(0, &["started after the check; check again"]);
+    bench.run(&plan).with(0, &["has ended; check again"]);
     applied.with(0, &["in force; undo with"]);
     assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
 }

@@ -189,10 +189,10 @@ fn other_process(to: &str, taken: Option<&str>) -> Option<String> {
         .split(',')
         .map(|pid| pid.parse().ok())
         .collect::<Option<_>>()?;
-    let taken = taken?.get(..SECONDS)?;
+    let taken = taken.and_then(|taken| taken.get(..SECONDS));
     pids.into_iter().find_map(|pid| match started(pid) {
         None => Some(format!("process {pid} has ended; check again")),
-        Some(started) if started.get(..SECONDS) > Some(taken) => Some(format!(
+        Some(started) if taken.is_some() && started.get(..SECONDS) > taken => Some(format!(
             "process {pid} started after the check; check again"
         )),
         Some(_) => None,
