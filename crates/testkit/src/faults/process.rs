@@ -671,7 +671,11 @@ fn resolver_late(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let script = r#"
         my $server = IO::Socket::INET->new(LocalAddr => $ARGV[0], LocalPort => 53, Proto => "udp") or die $!;
-        while (1) { recv $server, my $query, 512, 0; select undef, undef, undef, 0.12; send $server, $query, 0 }"#;
+        while (1) {
+            my $to = recv $server, my $query, 512, 0;
+            select undef, undef, undef, 0.12;
+            send $server, $query, 0, $to;
+        }"#;
     let address = Pair::CLIENT.to_string();
     let inet = "-MIO::Socket::INET";
     let late = start(&client, &["perl", inet, "-e", script, &address])?;
