@@ -66,7 +66,7 @@ pub(crate) struct Thread {
 pub(crate) fn threads_of(pid: u32) -> Vec<Thread> {
     let tasks = format!("/proc/{pid}/task");
     let threads = files::folders(tasks.as_ref()).unwrap_or_default();
-    let of_thread = |thread: &String| {
+    let of_thread = |thread: &String| -> Option<Thread> {
         // One that has ended since it was listed may run nowhere.
         let read = |file: &str| {
             let bytes = files::read(format!("{tasks}/{thread}/{file}").as_ref());
@@ -78,13 +78,13 @@ pub(crate) fn threads_of(pid: u32) -> Vec<Thread> {
         // Time on CPU, time waiting, slices (Documentation/scheduler/sched-stats).
         let ran = read("schedstat");
         let ran = ran.split_ascii_whitespace().next();
-        Thread {
-            id: thread.parse().unwrap_or(0),
+        Some(Thread {
+            id: thread.parse().ok()?,
             cpus: list.map(cpu_list).unwrap_or_default(),
             ran_ns: ran.and_then(|ran| ran.parse().ok()).unwrap_or(0),
-        }
+        })
     };
-    threads.iter().map(of_thread).collect()
+    threads.iter().filter_map(of_thread).collect()
 }
 
 /// Reads a list as the kernel prints it: `0-3,8,10-11`. What is not a number is left out.

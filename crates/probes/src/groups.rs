@@ -267,7 +267,7 @@ fn is_said(text: &str) -> bool {
 }
 
 /// Counts forks that were refused.
-const REFUSED: &str = "pids.events";
+pub(crate) const PIDS_EVENTS: &str = "pids.events";
 
 /// Every group of version 2 has it, and the one at the top often has no other file that is read.
 const CONTROLLERS: &str = "cgroup.controllers";
@@ -469,7 +469,7 @@ impl Groups {
             let own = by.contains(&"pids");
             if below_limit && !own {
                 self.counters
-                    .insert(format!("{folder}/{REFUSED}"), Often::Ends);
+                    .insert(format!("{folder}/{PIDS_EVENTS}"), Often::Ends);
             }
             if depth < DEEPEST {
                 let below = host.folders(Path::new(&folder)).unwrap_or_default();

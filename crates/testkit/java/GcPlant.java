@@ -103,10 +103,9 @@ public final class GcPlant {
             case "jvm-gc-threads": return (int) number("heap", 400);
             case "jvm-zgc-stall":
             case "jvm-shenandoah-degenerated": return (int) number("heap", 160);
-            case "jvm-healthy-zgc": return (int) number("heap", 512);
+            case "jvm-healthy-zgc": case "jvm-references": return (int) number("heap", 512);
             case "jvm-container-heap": return (int) graded("heap", 64, 112, 256, 512);
             case "jvm-remark-long": return (int) number("heap", 1024);
-            case "jvm-references": return (int) number("heap", 512);
             default: return (int) number("heap", 128);
         }
     }
@@ -667,9 +666,7 @@ public final class GcPlant {
             switch (name) {
                 case "jvm-survivor-overflow": return 250;
                 case "jvm-evac-failure": return 60;
-                case "jvm-gc-threads":
-                case "jvm-tenuring-low":
-                case "jvm-young-small": return 250;
+                case "jvm-gc-threads": case "jvm-tenuring-low": case "jvm-young-small": return 250;
                 case "jvm-zgc-stall":
                 case "jvm-shenandoah-degenerated": return graded("alloc", 20, 150, 400, 800);
                 case "jvm-healthy-g1":

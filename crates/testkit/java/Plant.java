@@ -261,7 +261,7 @@ public class Plant {
         until("consumer-", threads, WAITS);
     }
 
-    /** Requests wait at a condition that nobody signals: the JDK's HTTP server and clients that were patient. */
+    /** Requests wait at a condition that no thread signals: the JDK's HTTP server and clients that were patient. */
     static void conditionRequest() throws Exception {
         int threads = option("threads", 8);
         ReentrantLock lock = new ReentrantLock();

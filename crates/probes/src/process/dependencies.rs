@@ -642,35 +642,15 @@ fn count(
     }
 }
 
-/// Late answers of DNS servers. Most sockets are gone before their process can be looked up; they count for the one process that was seen
-/// to ask the same server, where there is only one.
+/// Late answers of DNS servers.
 fn slow_lookups(evidence: &mut Evidence, window: &Window<'_>, owner: &Owner<'_>) {
     let slow = dns::slow(window);
-    let mut of: BTreeMap<Endpoint, BTreeMap<Option<u32>, (usize, f64)>> = BTreeMap::new();
-    for query in &slow {
-        let askers = of.entry(query.socket.remote).or_default();
-        let (count, waited_s) = askers.entry(owner(query.socket.inode)).or_default();
-        *count += 1;
-        *waited_s += query.waited_s;
-    }
-    let mut worst: BTreeMap<u32, (usize, f64, Endpoint)> = BTreeMap::new();
-    for (server, mut askers) in of {
-        let unknown = askers.remove(&None).unwrap_or_default();
-        let is_alone = askers.len() == 1;
-        for (pid, (mut count, mut waited_s)) in askers {
-            let Some(pid) = pid else { continue };
-            if is_alone {
-                count += unknown.0;
-                waited_s += unknown.1;
-            }
-            let most = worst.entry(pid).or_insert((count, waited_s, server));
-            if waited_s > most.1 {
-                *most = (count, waited_s, server);
-            }
-        }
-    }
+    let slow = slow.iter().map(|query| {
+        let asker = owner(query.socket.inode);
+        (query.socket.remote, asker, query.waited_s)
+    });
     let window_s = window.seconds();
-    for (pid, (count, waited_s, server)) in worst {
+    for (pid, (count, waited_s, server)) in dns::by_process(slow) {
         let subject = || Subject::new(Kind::Process, pid);
         let line = format!("{count} x UDP to {server} open for {waited_s:.2} s altogether");
         let origin = Origin::new(SOURCE, line);

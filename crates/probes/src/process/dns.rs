@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rungwise_model::kernel::{Answer, Owner, UdpSocket};
+use rungwise_model::kernel::{Answer, Endpoint, Owner, UdpSocket};
 
 use crate::Window;
 use crate::capture::Reply;
@@ -53,6 +53,39 @@ pub(super) fn slow<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
         (SLOW_S..LATE_S).contains(&query.waited_s) && !query.always && query.last_s < last_s
     });
     all
+}
+
+/// Late queries of one process to the server that it waited for most: how many, for how long together, and the server.
+type Late = (usize, f64, Endpoint);
+
+/// The late queries, each to a server by a process for so long, of each process. Most sockets are gone before their process can be looked up;
+/// they count for the one process that was seen to ask the same server, where there is only one.
+pub(super) fn by_process(
+    slow: impl Iterator<Item = (Endpoint, Option<u32>, f64)>,
+) -> BTreeMap<u32, Late> {
+    let mut of: BTreeMap<Endpoint, BTreeMap<Option<u32>, (usize, f64)>> = BTreeMap::new();
+    for (server, asker, waited_s) in slow {
+        let (count, sum) = of.entry(server).or_default().entry(asker).or_default();
+        *count += 1;
+        *sum += waited_s;
+    }
+    let mut worst: BTreeMap<u32, Late> = BTreeMap::new();
+    for (server, mut askers) in of {
+        let unknown = askers.remove(&None).unwrap_or_default();
+        let is_alone = askers.len() == 1;
+        for (pid, (mut count, mut waited_s)) in askers {
+            let Some(pid) = pid else { continue };
+            if is_alone {
+                count += unknown.0;
+                waited_s += unknown.1;
+            }
+            let most = worst.entry(pid).or_insert((count, waited_s, server));
+            if waited_s > most.1 {
+                *most = (count, waited_s, server);
+            }
+        }
+    }
+    worst
 }
 
 /// The sockets of queries that exist in more than one sample.
@@ -155,8 +188,6 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::Endpoint;
-
     use super::*;
 
     fn to(port: u16, inode: u64) -> UdpSocket {
@@ -182,6 +213,26 @@ mod tests {
         assert_eq!(sampled(&[kept.clone(), to(53, 3)]), (vec![], 2));
         assert_eq!(sampled(&[kept.clone(), to(53, 3)]), (vec![3], 2));
         assert_eq!(sampled(&[kept, to(53, 3)]), (vec![], 2));
+    }
+
+    #[test]
+    fn queries_of_no_known_process_count_for_the_only_one_that_asked_the_server() {
+        let server = |last| Endpoint::new([10, 0, 0, last].into(), 53);
+        let (one, two) = (server(1), server(2));
+        let all = by_process(
+            [
+                (one, Some(7), 0.1),
+                (one, None, 0.25),
+                (two, Some(7), 0.2),
+                (two, Some(8), 0.15),
+                (two, None, 9.0),
+            ]
+            .into_iter(),
+        );
+        assert_eq!(
+            all,
+            BTreeMap::from([(7, (2, 0.35, one)), (8, (1, 0.15, two))])
+        );
     }
 
     #[test]

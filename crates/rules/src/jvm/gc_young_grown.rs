@@ -37,8 +37,11 @@ const LONG: Threshold = Threshold {
     origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
 };
 
-/// A young generation this many times smaller than the last one costs more in collections than it gains in pauses: a guess.
-const SHRINK: f64 = 4.0;
+const SHRINK: Threshold = Threshold {
+    name: "young generation of the last quarter over the recommended one, above which no size is recommended",
+    value: 4.0,
+    origin: "own guess: four times as many collections cost more than their length gains",
+};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
@@ -58,7 +61,7 @@ pub(crate) static RULE: Rule = Rule {
         ],
         JDK
     ),
-    thresholds: &[GROWN, SIZE, FEW, LONG],
+    thresholds: &[GROWN, SIZE, FEW, LONG, SHRINK],
     knobs: &[OPTIONS],
     measure: Some(Measure::more(&keys::GC_YOUNG_COST)),
     doc: Doc {
@@ -150,7 +153,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     // few young generations that grew from 4 to 117 MiB it derived `-Xmn3m`, with 588 collections instead of 31 and 20 full ones
     // instead of 10.
     let fits = large - (last - line).max(0.0) / cost * GIB;
-    if fits < small.max(large / SHRINK) {
+    if fits < small.max(large / SHRINK.value) {
         return Ok(finding);
     }
     let finding = finding.expect(format!(

@@ -32,7 +32,7 @@ const FEW: Threshold = Threshold {
 const RARE: &[&str] = &["exchanger", "phaser", "barrier", "semaphore", "full-queue"];
 /// Each holder gives it back after a while: those that wait change, and the queue stays.
 const QUEUES: &[&str] = &["semaphore", "full-queue"];
-/// Home-made pools idle at these, so they are only watched where the threads are not in the midst of requests.
+/// Home-made pools idle at these, so they are only watched where the threads do not handle requests.
 const RESTS: &[&str] = &["condition", "notify", "thread-end"];
 /// Judged by other rules.
 const OTHERS: &[&str] = &["connection", "read-lock"];

@@ -1,5 +1,5 @@
-//! TCP: a reader that does not keep up, a queue in the program that grows for it, a small send buffer, an accept queue that nobody
-//! empties, requests in two halves.
+//! TCP: a reader that does not keep up, a queue in the program that grows for it, a small send buffer, an accept queue that is not
+//! emptied, requests in two halves.
 
 use std::net::TcpStream;
 use std::path::Path;

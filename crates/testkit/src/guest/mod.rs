@@ -17,6 +17,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use rungwise_host::clock;
 
 use self::archive::Archive;
@@ -63,7 +65,9 @@ pub struct Guest {
     qemu: Child,
     asked: ChildStdin,
     answers: Receiver<String>,
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removes the folder; none while it boots.
+    kept: Option<tempfile::TempDir>,
     _limit: TimeLimit,
 }
 
@@ -92,58 +96,47 @@ impl Guest {
         } else {
             &["tcg,thread=single"]
         };
-        let mut folder = folder;
         for way in ways {
-            match Self::start(&qemu, &kernel, way, folder) {
-                Ok(guest) => return Ok(guest),
-                Err((again, why)) => {
-                    whys.push(format!("with {way}: {why}"));
-                    folder = again;
+            match Self::start(&qemu, &kernel, way, folder.path()) {
+                Ok(mut guest) => {
+                    guest.kept = Some(folder);
+                    return Ok(guest);
                 }
+                Err(why) => whys.push(format!("with {way}: {why}")),
             }
         }
         panic!("no guest boots: {}", whys.join("; "))
     }
 
-    fn start(
-        qemu: &Path,
-        kernel: &Path,
-        way: &str,
-        folder: tempfile::TempDir,
-    ) -> Result<Self, (tempfile::TempDir, String)> {
-        let path = |name: &str| folder.path().join(name).display().to_string();
+    fn start(qemu: &Path, kernel: &Path, way: &str, folder: &Path) -> Result<Self, String> {
+        let path = |name: &str| folder.join(name).display().to_string();
         let console = format!("file:{}", path("console"));
         let disk = format!(
             "if=none,id=disk,format=raw,cache=unsafe,file={}",
             path("disk")
         );
-        let errors = File::create(path("errors")).map_err(|error| error.to_string());
-        let started = errors.and_then(|errors| {
-            Command::new(qemu)
-                .args(["-M", "q35", "-cpu", "max", "-smp", "2", "-m", "768"])
-                .args(["-nodefaults", "-no-user-config", "-no-reboot"])
-                .args(["-display", "none", "-nic", "none", "-accel", way])
-                .args(["-serial", &console, "-initrd", &path("initrd")])
-                .args(["-append", "console=ttyS0 panic=-1 psi=1 mitigations=off"])
-                .args(["-device", "virtio-serial-pci"])
-                .args(["-chardev", "stdio,id=port,signal=off"])
-                .args(["-device", "virtserialport,chardev=port"])
-                .args(["-drive", &disk, "-device", "virtio-blk-pci,drive=disk"])
-                .arg("-kernel")
-                .arg(kernel)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(errors)
-                .spawn()
-                .map_err(|error| error.to_string())
-        });
-        let mut qemu = match started {
-            Ok(qemu) => qemu,
-            Err(why) => return Err((folder, why)),
-        };
+        let failed = |error: io::Error| error.to_string();
+        let errors = File::create(path("errors")).map_err(failed)?;
+        let mut qemu = Command::new(qemu)
+            .args(["-M", "q35", "-cpu", "max", "-smp", "2", "-m", "768"])
+            .args(["-nodefaults", "-no-user-config", "-no-reboot"])
+            .args(["-display", "none", "-nic", "none", "-accel", way])
+            .args(["-serial", &console, "-initrd", &path("initrd")])
+            .args(["-append", "console=ttyS0 panic=-1 psi=1 mitigations=off"])
+            .args(["-device", "virtio-serial-pci"])
+            .args(["-chardev", "stdio,id=port,signal=off"])
+            .args(["-device", "virtserialport,chardev=port"])
+            .args(["-drive", &disk, "-device", "virtio-blk-pci,drive=disk"])
+            .arg("-kernel")
+            .arg(kernel)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .map_err(failed)?;
         let limit = TimeLimit::start(&qemu, LIFE);
         let (Some(asked), Some(said)) = (qemu.stdin.take(), qemu.stdout.take()) else {
-            return Err((folder, "its port is not open".to_owned()));
+            return Err("its port is not open".to_owned());
         };
         let (lines, answers) = channel();
         std::thread::spawn(move || {
@@ -157,13 +150,12 @@ impl Guest {
             qemu,
             asked,
             answers,
-            folder,
+            folder: folder.to_owned(),
+            kept: None,
             _limit: limit,
         };
-        match guest.wait_until_up() {
-            Ok(()) => Ok(guest),
-            Err(why) => Err((guest.stop(), why)),
-        }
+        guest.wait_until_up()?;
+        Ok(guest)
     }
 
     fn wait_until_up(&mut self) -> Result<(), String> {
@@ -186,7 +178,7 @@ impl Guest {
     }
 
     fn text(&self, name: &str) -> String {
-        let bytes = fs::read(self.folder.path().join(name)).unwrap_or_default();
+        let bytes = fs::read(self.folder.join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -203,24 +195,15 @@ impl Guest {
     /// If the guest does not answer in time.
     #[expect(clippy::panic, reason = "a test that cannot run fails")]
     pub fn run(&mut self, script: &str) -> (i32, String) {
-        let asked = writeln!(self.asked, "{}", base64(script.as_bytes()));
+        let asked = writeln!(self.asked, "{}", BASE64.encode(script));
         let answer = self.answers.recv_timeout(ANSWER);
         let (Ok(()), Ok(answer)) = (asked, answer) else {
             panic!("the guest does not answer {script}\n{}", self.last_words());
         };
         let (status, output) = answer.split_once(' ').unwrap_or((&answer, ""));
-        let output = String::from_utf8_lossy(&from_base64(output)).into_owned();
+        let output = BASE64.decode(output).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output).into_owned();
         (status.parse().unwrap_or(-1), output)
-    }
-
-    /// Ends it, and returns the folder for another try.
-    fn stop(mut self) -> tempfile::TempDir {
-        let empty = tempfile::TempDir::new();
-        self.end();
-        match empty {
-            Ok(empty) => std::mem::replace(&mut self.folder, empty),
-            Err(_) => unreachable!("a second temporary folder cannot be made"),
-        }
     }
 
     fn end(&mut self) {
@@ -345,57 +328,4 @@ fn module_file(kernel: &Path, module: &str) -> Option<PathBuf> {
         }
     }
     None
-}
-
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn base64(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = (0..3).fold(0_usize, |bits, at| {
-            bits << 8 | chunk.get(at).map_or(0, |byte| usize::from(*byte))
-        });
-        for digit in 0..4 {
-            text.push(if digit <= chunk.len() {
-                char::from(DIGITS[bits >> (18 - 6 * digit) & 63])
-            } else {
-                '='
-            });
-        }
-    }
-    text
-}
-
-fn from_base64(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let (mut bits, mut number) = (0_u32, 0);
-    let digits = text
-        .bytes()
-        .filter_map(|byte| DIGITS.iter().position(|digit| *digit == byte));
-    for digit in digits.filter_map(|digit| u32::try_from(digit).ok()) {
-        bits = bits << 6 | digit;
-        number += 6;
-        if number >= 8 {
-            number -= 8;
-            bytes.extend(
-                bits.checked_shr(number)
-                    .and_then(|bits| u8::try_from(bits & 255).ok()),
-            );
-        }
-    }
-    bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_of_any_length_comes_back() {
-        for text in ["", "a", "ab", "abc", "abcd", "\u{0}\u{ff}\n"] {
-            let encoded = base64(text.as_bytes());
-            assert_eq!(from_base64(&encoded), text.as_bytes(), "{encoded}");
-        }
-        assert_eq!(base64(b"ab"), "YWI=");
-    }
 }

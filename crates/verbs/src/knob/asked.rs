@@ -132,7 +132,8 @@ pub(super) fn plans(
                 continue;
             }
             // What a finding asks for after a switch of the service may ruin the service without it.
-            if let Some(switch) = switch.filter(|_| !is_switch(turn, to)) {
+            let is_switch = is_switch(turn, to);
+            if let Some(switch) = switch.filter(|_| !is_switch) {
                 let why = format!(
                     "{} recommends it only together with {switch}, a switch of the service; alone it may do harm; start the service \
                      with {switch} and check again",
@@ -141,7 +142,7 @@ pub(super) fn plans(
                 all.left_out.push(leave(why));
                 continue;
             }
-            if is_switch(turn, to) {
+            if is_switch {
                 switch = Some(&turn.id);
             }
             let device = turn.device.as_deref();

@@ -9,7 +9,7 @@ use rungwise_model::keys;
 
 use super::members::members;
 use super::{Group, groups, none, number, waited};
-use crate::groups::is_frozen;
+use crate::groups::{PIDS_EVENTS, is_frozen};
 use crate::window::text_of;
 use crate::{Rate, Window, enter};
 
@@ -309,8 +309,6 @@ fn pids(
     }
     limited
 }
-
-const PIDS_EVENTS: &str = "pids.events";
 
 /// Forks that were refused in the window, with the line of the counter.
 fn forks_refused(window: &Window<'_>, path: &str) -> Result<(f64, String), Absence> {
