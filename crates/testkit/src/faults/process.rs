@@ -671,6 +671,8 @@ fn resolver_late(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let script = r#"
         my $server = IO::Socket::INET->new(LocalAddr => $ARGV[0], LocalPort => 53, Proto => "udp") or die $!;
+        $| = 1;
+        print "ready\n";
         while (1) {
             my $to = recv $server, my $query, 512, 0;
             select undef, undef, undef, 0.12;
@@ -679,6 +681,7 @@ fn resolver_late(_: &Path) -> Result<Planted> {
     let address = Pair::CLIENT.to_string();
     let inet = "-MIO::Socket::INET";
     let late = start(&client, &["perl", inet, "-e", script, &address])?;
+    late.wait_ready(&Ready::Line("ready".to_owned()), STARTS_WITHIN)?;
     let script = r#"while (1) {
         my $socket = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => 53, Proto => "udp") or die $!;
         send $socket, "\x12\x34\1\0\0\1\0\0\0\0\0\0\3www\7example\0\0\1\0\1", 0;
