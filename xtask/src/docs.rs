@@ -1,8 +1,9 @@
 //! `cargo xtask docs`: the pages that are generated from the types, the registry and the command line.
 //!
 //! Checked in and kept fresh by `--check`: JSON schemas, a page per knob, rule and probe, the
-//! vocabulary of evidence, the command-line reference. Not checked in, because the binary prints
-//! them anywhere: man pages and completions, which go to `target/dist` for packagers.
+//! vocabulary of evidence, the command-line reference, the page of stored trials and the curves that
+//! rules take from them. Not checked in, because the binary prints them anywhere: man pages and
+//! completions, which go to `target/dist` for packagers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,6 +11,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::faults::kept;
+use crate::faults::kinds::Kinds;
 use crate::tree::Tree;
 
 mod evidence;
@@ -37,6 +40,10 @@ pub fn run(tree: &Tree, check: bool) -> Result<ExitCode> {
     evidence::rules(tree, &mut pages)?;
     evidence::probes(&mut pages);
     pages.insert("docs/cli.md".to_owned(), reference(&binary)?);
+    let trials = kept::read(&tree.join(kept::TRIALS))?;
+    for (file, text) in kept::generated(&trials, &Kinds::built_in()?) {
+        pages.insert(file.to_owned(), text);
+    }
 
     let stale = stale(tree, &pages)?;
     if check {

@@ -75,12 +75,9 @@ pub struct Options {
     /// Plant each kind briefly under little load and print what confirms it; no reader is judged.
     #[arg(long, conflicts_with = "write")]
     rehearse: bool,
-    /// Replace the stored trials with these, and write docs/truth.md and the curves of rules from them.
+    /// Store these trials beside the stored ones, and write docs/truth.md and the curves of rules from all of them.
     #[arg(long)]
     write: bool,
-    /// With --write: add these trials to the stored ones.
-    #[arg(long, requires = "write")]
-    append: bool,
     /// Plant nothing; read the trials of an earlier run from its lines in FILE, or stored trials. May be repeated.
     #[arg(long, value_name = "FILE", requires = "write", conflicts_with_all = ["random", "steps", "kind", "layer", "severity", "rehearse"])]
     from: Vec<PathBuf>,
@@ -112,7 +109,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         }
         let rows: Vec<Row> = trials.iter().map(|trial| trial.row.clone()).collect();
         print!("{}", table::totals(&rows));
-        kept::write(tree, &kinds, trials, options.append)?;
+        kept::write(tree, &kinds, trials)?;
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = Wanted {
@@ -251,7 +248,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
         if matches!(
             score,
-            Score::WrongSubject | Score::Missed | Score::Denied | Score::FalseAct
+            Score::Watched | Score::WrongSubject | Score::Missed | Score::Denied | Score::FalseAct
         ) {
             // With all its readings: what a wrong answer rests on.
             let stem = name.trim_end_matches(".jsonl");
@@ -265,7 +262,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
     print!("{}", table::totals(&rows));
     eprintln!("xtask: rules and values of each trial: {LINES}/{name}");
     if options.write {
-        kept::write(tree, &kinds, trials, options.append)?;
+        kept::write(tree, &kinds, trials)?;
     }
     let denied = rows.iter().any(|row| row.score == Score::Denied);
     Ok(ExitCode::from(u8::from(denied)))

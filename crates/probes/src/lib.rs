@@ -79,6 +79,7 @@ pub static PROBES: &[&Probe] = &[
     &sysctls::PROBE,
     &net::sysctl::PROBE,
     &memory::sysctls::PROBE,
+    &process::user_tasks::PROBE,
     &memory::vmstat::PROBE,
     &device::qdisc::PROBE,
     &device::queues::PROBE,

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::kinds::Kinds;
 use super::known_rules;
-use super::score::{Claim, Expects, Harm, Said, Score, Seen, rule_of};
+use super::score::{Claim, Expects, Harm, Said, Score, Seen, is_watch, rule_of};
 use super::table::{self, Row};
 use crate::tree::Tree;
 
@@ -123,9 +123,12 @@ impl Trial {
         missed && only_watched && self.verdict.is_none()
     }
 
-    /// Scores a trial again that was scored before verdicts were kept: a second fault stood for the planted one then, and a finding to
-    /// watch for one to act on.
+    /// Scores a trial again that was scored before verdicts were kept (a second fault stood for the planted one then, and a finding to
+    /// watch for one to act on), or one whose headline was a finding to watch, which once counted as missed.
     pub fn judge_again(&mut self, kinds: &Kinds) {
+        if self.before.is_some_and(|load| load.fails()) {
+            self.row.score = Score::Void;
+        }
         let scores = [
             Score::First,
             Score::Named,
@@ -133,7 +136,9 @@ impl Trial {
             Score::Missed,
             Score::Denied,
         ];
-        if self.verdict.is_some() || !scores.contains(&self.row.score) {
+        let verdict = self.verdict.as_deref();
+        let again = verdict.is_none_or(|line| self.row.score == Score::Missed && is_watch(line));
+        if !again || !scores.contains(&self.row.score) {
             return;
         }
         // The sentence of the first finding is kept, those of others are not.
@@ -147,9 +152,11 @@ impl Trial {
             }
         };
         // The page of `jvm gc` had a tick over findings to watch.
-        let ticks = kinds.reads_gc_log(&self.row.id) && self.acts.is_empty();
+        let ticks = verdict.is_none() && kinds.reads_gc_log(&self.row.id) && self.acts.is_empty();
         let said = Said {
             acts: self.acts.iter().map(with_sentence).collect(),
+            watches: self.watches.iter().map(with_sentence).collect(),
+            only_watches: verdict.is_some_and(is_watch),
             tick: ticks || self.row.score == Score::Denied,
             ..Said::default()
         };
@@ -231,9 +238,9 @@ pub fn day(file: Option<&Path>) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Writes trials, curves and page. With `append`, kept trials stay; one that was read again replaces itself.
-pub fn write(tree: &Tree, kinds: &Kinds, trials: Vec<Trial>, append: bool) -> Result<()> {
-    let mut kept = if append && tree.join(TRIALS).exists() {
+/// Adds trials to the kept ones, one that was kept before in its place, and writes curves and page.
+pub fn write(tree: &Tree, kinds: &Kinds, trials: Vec<Trial>) -> Result<()> {
+    let mut kept = if tree.join(TRIALS).exists() {
         read(&tree.join(TRIALS))?
     } else {
         Vec::new()
@@ -257,8 +264,18 @@ pub fn write(tree: &Tree, kinds: &Kinds, trials: Vec<Trial>, append: bool) -> Re
         lines.push('\n');
     }
     tree.write(TRIALS, &lines)?;
-    tree.write(CURVES, &curves(&kept, kinds, &known_rules()))?;
-    tree.write(PAGE, &table::page(&kept, kinds))
+    for (file, text) in generated(&kept, kinds) {
+        tree.write(file, &text)?;
+    }
+    Ok(())
+}
+
+/// The files that follow from the kept trials, each with its text.
+pub fn generated(kept: &[Trial], kinds: &Kinds) -> [(&'static str, String); 2] {
+    [
+        (CURVES, curves(kept, kinds, &known_rules())),
+        (PAGE, table::page(kept, kinds)),
+    ]
 }
 
 /// The table of curves, a row per rule that exists, kind and place.
@@ -522,7 +539,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn written_trials_replace_the_kept_ones_or_join_them() {
+    fn written_trials_join_the_kept_ones_and_replace_themselves() {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree::at(folder.path());
         let kinds = Kinds::built_in().unwrap();
@@ -532,14 +549,12 @@ pub(super) mod tests {
             trial
         };
         let kept = || tree.read(TRIALS).unwrap().lines().count();
-        write(&tree, &kinds, vec![numbered(1), numbered(2)], false).unwrap();
+        write(&tree, &kinds, vec![numbered(1), numbered(2)]).unwrap();
         assert_eq!(kept(), 2);
-        write(&tree, &kinds, vec![numbered(2), numbered(3)], true).unwrap();
+        write(&tree, &kinds, vec![numbered(2), numbered(3)]).unwrap();
         assert_eq!(kept(), 3);
         assert_eq!(tree.read(CURVES).unwrap().lines().count(), 2);
         assert!(tree.read(PAGE).unwrap().contains("3 trials"));
-        write(&tree, &kinds, vec![numbered(1)], false).unwrap();
-        assert_eq!(kept(), 1);
     }
 
     #[test]
@@ -560,6 +575,11 @@ pub(super) mod tests {
         assert_eq!(first, (Score::Missed, false));
         let both = again(&["priority-low", "tcp-retrans"], &[], beside, Score::Named);
         assert_eq!(both, (Score::First, false));
+        let mut watched = loss(0.9, Harm::Hurts, &[], &["tcp-retrans"]);
+        watched.row.score = Score::Missed;
+        watched.verdict = Some("• watch".to_owned());
+        watched.judge_again(&kinds);
+        assert_eq!(watched.row.score, Score::Watched);
         let watched = again(&[], &["tcp-retrans"], "redis", Score::Named);
         assert_eq!(watched, (Score::Missed, true));
         let mut trial = loss(0.9, Harm::Hurts, &["tcp-retrans", "steal"], &[]);
@@ -578,17 +598,5 @@ pub(super) mod tests {
         trial.row.score = Score::Missed;
         trial.judge_again(&kinds);
         assert_eq!(trial.row.score, Score::Denied);
-    }
-
-    #[test]
-    fn curves_and_page_are_those_of_the_kept_trials() {
-        let tree = Tree::ours();
-        let kinds = Kinds::built_in().unwrap();
-        let trials = read(&tree.join(TRIALS)).unwrap();
-        let remedy = format!("run `cargo xtask faults --write --from {TRIALS}`");
-        let curves = curves(&trials, &kinds, &known_rules());
-        assert!(tree.read(CURVES).unwrap() == curves, "{CURVES}: {remedy}");
-        let page = table::page(&trials, &kinds);
-        assert!(tree.read(PAGE).unwrap() == page, "{PAGE}: {remedy}");
     }
 }

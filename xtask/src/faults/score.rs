@@ -20,6 +20,13 @@ pub struct Seen {
     pub p99_ms: f64,
 }
 
+impl Seen {
+    /// A load that fails already, by a second fault, shows no harm of another one.
+    pub fn fails(&self) -> bool {
+        self.errors >= 0.5
+    }
+}
+
 /// How much a fault hurt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,9 +88,11 @@ pub enum Score {
     First,
     /// It hurts, and a later finding to act on names it.
     Named,
+    /// It hurts, nothing is to be acted on, and the headline names the cause as something to watch.
+    Watched,
     /// It hurts, and the findings to act on that name it accuse another process, port, device, mount or group.
     WrongSubject,
-    /// It hurts, no finding to act on names it, and the verdict is no tick.
+    /// It hurts, no finding to act on names it nor does the headline, and the verdict is no tick.
     Missed,
     /// It hurts, and the verdict is a tick.
     Denied,
@@ -99,9 +108,10 @@ pub enum Score {
 
 impl Score {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::First,
         Self::Named,
+        Self::Watched,
         Self::WrongSubject,
         Self::Missed,
         Self::Denied,
@@ -116,6 +126,7 @@ impl Score {
         match self {
             Self::First => "first",
             Self::Named => "named",
+            Self::Watched => "watched",
             Self::WrongSubject => "wrong subject",
             Self::Missed => "missed",
             Self::Denied => "denied",
@@ -142,6 +153,7 @@ impl Score {
                 Some(_) => Self::Named,
                 None if said.acts.iter().any(|act| expects.is_own(act)) => Self::WrongSubject,
                 None if said.tick => Self::Denied,
+                None if said.watched_first().is_some_and(is_own) => Self::Watched,
                 None => Self::Missed,
             },
         }
@@ -219,6 +231,8 @@ pub struct Said {
     pub watches: Vec<Claim>,
     /// The verdict is a tick: `✓`.
     pub tick: bool,
+    /// The verdict is the first finding to watch: `•`.
+    pub only_watches: bool,
     /// The first sentence, act before watch.
     pub first: String,
 }
@@ -252,9 +266,20 @@ impl Said {
             acts,
             watches,
             tick: is_tick(verdict),
+            only_watches: is_watch(verdict),
             first: first.unwrap_or_else(|| "nothing".to_owned()),
         }
     }
+
+    /// The finding to watch that is the headline.
+    fn watched_first(&self) -> Option<&Claim> {
+        self.watches.first().filter(|_| self.only_watches)
+    }
+}
+
+/// Whether the first line of a page is a finding to watch.
+pub fn is_watch(verdict: &str) -> bool {
+    verdict.trim_start().starts_with('•')
 }
 
 /// Whether the first line of a page says that nothing is wrong.
@@ -329,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_first_later_missed_or_denied() {
+    fn a_cause_is_first_later_watched_missed_or_denied() {
         let expects = expects(&["cfs-throttled"], &[]);
         let score = |harm, said| Score::rate(harm, &expects, &said);
         let first = said(
@@ -340,7 +365,11 @@ mod tests {
             &[("other", "act"), ("cfs-throttled", "act")],
             "✗ act: it is",
         );
-        let watched = said(&[("cfs-throttled", "watch")], "! saturated: disk");
+        let watched = |verdict| said(&[("cfs-throttled", "watch"), ("other", "watch")], verdict);
+        let watched_later = said(
+            &[("other", "watch"), ("cfs-throttled", "watch")],
+            "• watch: it is",
+        );
         let wrong = said(&[("other", "act"), ("cfs-throttled", "clear")], "✗ act: no");
         let unseen = said(&[], "? incomplete: 1 resource");
         let tick = said(
@@ -349,7 +378,15 @@ mod tests {
         );
         assert_eq!(score(Harm::Hurts, first.clone()), Score::First);
         assert_eq!(score(Harm::Hurts, later), Score::Named);
-        assert_eq!(score(Harm::Hurts, watched), Score::Missed);
+        assert_eq!(
+            score(Harm::Hurts, watched("• watch: it is")),
+            Score::Watched
+        );
+        assert_eq!(
+            score(Harm::Hurts, watched("! saturated: disk")),
+            Score::Missed
+        );
+        assert_eq!(score(Harm::Hurts, watched_later), Score::Missed);
         assert_eq!(score(Harm::Hurts, wrong), Score::Missed);
         assert_eq!(score(Harm::Hurts, unseen), Score::Missed);
         assert_eq!(score(Harm::Hurts, tick.clone()), Score::Denied);

@@ -103,9 +103,10 @@ pub fn totals(rows: &[Row]) -> String {
 fn shares(rows: &[&Row]) -> String {
     let first = count(rows, Score::First);
     let named = count(rows, Score::Named);
+    let watched = count(rows, Score::Watched);
     let denied = count(rows, Score::Denied);
     let elsewhere = count(rows, Score::WrongSubject);
-    let hurts = first + named + elsewhere + denied + count(rows, Score::Missed);
+    let hurts = first + named + watched + elsewhere + denied + count(rows, Score::Missed);
     let wrong = count(rows, Score::FalseAct);
     let harmless = wrong + count(rows, Score::Quiet);
     let percent = |part: usize, whole: usize| {
@@ -117,10 +118,11 @@ fn shares(rows: &[&Row]) -> String {
     };
     let beside: usize = rows.iter().map(|row| row.beside.len()).sum();
     format!(
-        "of {hurts} that hurt: cause first in {}, named in {}, of a wrong subject in {elsewhere}, denied in {denied}, {beside} beside; of {harmless} \
+        "of {hurts} that hurt: cause first in {}, with headlines to watch in {}, named or watched in {}, of a wrong subject in {elsewhere}, denied in {denied}, {beside} beside; of {harmless} \
          harmless: false act in {}\n",
         percent(first, hurts),
-        percent(first + named, hurts),
+        percent(first + watched, hurts),
+        percent(first + named + watched, hurts),
         percent(wrong, harmless)
     )
 }
@@ -205,12 +207,13 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
          client with a fixed schedule sees: *hurts* where 20 % of the rate is lost or fails, or p99 is five times as long and at least 5 ms\n\
          longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. For a JVM problem, the program counts its own harm.\n\n\
          Faults that hurt: *first*, the first finding to act on names the planted cause, or only findings that name the second fault stand\n\
-         before it; *named*, a later finding to act on does; *wrong subject*, those that do accuse another process, port, device, mount or\n\
-         control group than the planted one; *missed*, none does; *denied*, none does, and the verdict is a tick. Where there is a second\n\
+         before it; *named*, a later finding to act on does; *watched*, nothing is to be acted on, and the headline names the cause as\n\
+         something to watch; *wrong subject*, findings to act on that name it accuse another process, port, device, mount or control group\n\
+         than the planted one; *missed*, none of these; *denied*, none names it, and the verdict is a tick. Where there is a second\n\
          fault, harm is measured against a load with that one alone (until 2026-11-27 against one with neither). *Beside* counts rules that act in a first or named trial and have no part in it.\n\n\
          Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of a JVM that will hurt later (a leak, failed\n\
-         evacuations of a small heap) counts as weak where it is named early. A trial is *void* if the fault was not confirmed, or if the\n\
-         service was still slow after the undo.\n\n\
+         evacuations of a small heap) counts as weak where it is named early. A trial is *void* if the fault was not confirmed, if the\n\
+         service was still slow after the undo, or if half of its requests failed before the fault was planted.\n\n\
          Until 2026-11-27, a second fault's rules counted as the planted kind's own, a finding to watch as one that names the cause, and subjects\n\
          were not compared. Older trials were scored again from the rules that they keep. They keep no subjects, only the first sentence: in\n\
          three trials of cpu-pinned-together it accuses the busy process, and they are wrong subjects.\n\n";
@@ -272,6 +275,7 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         Score::Denied,
         Score::Missed,
         Score::WrongSubject,
+        Score::Watched,
         Score::Named,
         Score::FalseAct,
     ];
@@ -507,14 +511,14 @@ mod tests {
         let rows = [
             row("a", 0.9, Harm::Hurts, Score::First),
             row("a", 0.9, Harm::Hurts, Score::Named),
-            row("b", 0.9, Harm::Hurts, Score::Missed),
+            row("b", 0.9, Harm::Hurts, Score::Watched),
             row("b", 0.9, Harm::Hurts, Score::Denied),
             row("b", 0.1, Harm::Harmless, Score::Quiet),
             row("b", 0.5, Harm::Hurts, Score::Void),
         ];
         let text = totals(&rows);
         assert!(
-            text.contains("of 4 that hurt: cause first in 25 %, named in 50 %, of a wrong subject in 0, denied in 1, 0 beside"),
+            text.contains("of 4 that hurt: cause first in 25 %, with headlines to watch in 50 %, named or watched in 75 %, of a wrong subject in 0, denied in 1, 0 beside"),
             "{text}"
         );
         assert!(text.contains("of 1 harmless: false act in 0 %"), "{text}");

@@ -15,6 +15,7 @@ use rungwise_model::keys;
 
 use super::dns::{self, Query};
 use super::exchange::{self, Courses, ESTABLISHED, LISTEN, awaits, both, listening};
+use super::silence;
 use super::waits::median;
 use crate::net::port;
 use crate::window::misplaced;
@@ -64,6 +65,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::DEPENDENCY_ANSWER,
         &keys::DEPENDENCY_ANSWER_OF,
         &keys::DEPENDENCY_CLIENTS,
+        &keys::DEPENDENCY_CLIENT_SILENCE,
         &keys::DEPENDENCY_CLIENT_WAIT,
         &keys::DEPENDENCY_CONNECTING,
         &keys::DEPENDENCY_CONNECTING_TO,
@@ -83,7 +85,8 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A client connection is one to a listening port of this host; every other connection is an upstream connection. A \
-request is late if it has been open for more than 20 ms. A connection with data in one direction only (three samples \
+request is late if it has been open for more than 20 ms. A port is silent if requests came in during the window and no \
+connection of the port was sent data or closed by the service in it. A connection with data in one direction only (three samples \
 or more) may be a log stream: if no connection to the same end is answered, it is reported as such. For requests \
 answered within the last 5 s, the response time is the time between the last data out and the last data in; within one \
 tick the acknowledgements show which data came last. The kernel counts in ticks, so only means of at least 4 responses \
@@ -410,7 +413,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let owner = found.or_else(|| earlier.get(&inode).copied())?;
         Some(owner.pid)
     };
-    clients(evidence, &waits, &owner);
+    clients(evidence, &waits, &silence::of(window), &owner);
     upstreams(evidence, &waits, &owner);
     answers(evidence, &waits, &owner);
     let connecting = waits.connecting();
@@ -490,7 +493,12 @@ fn seconds(ms: &[u32]) -> f64 {
     median(&ms) / 1000.0
 }
 
-fn clients(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
+fn clients(
+    evidence: &mut Evidence,
+    waits: &Waits<'_>,
+    silent: &BTreeMap<u16, usize>,
+    owner: &Owner<'_>,
+) {
     let Some(last) = waits.samples.last() else {
         return;
     };
@@ -521,7 +529,14 @@ fn clients(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
             .is_ok_and(|known| known.value >= value);
         if !more {
             evidence.series(key, subject(), value, course, origin.clone());
-            evidence.number(&keys::DEPENDENCY_CLIENT_WAIT, subject(), wait, origin);
+            evidence.number(
+                &keys::DEPENDENCY_CLIENT_WAIT,
+                subject(),
+                wait,
+                origin.clone(),
+            );
+            let silence = silent.get(&port).map_or(0.0, |asked| *asked as f64);
+            evidence.number(&keys::DEPENDENCY_CLIENT_SILENCE, subject(), silence, origin);
         }
     }
 }

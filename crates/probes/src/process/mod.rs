@@ -13,8 +13,10 @@ pub(crate) mod pools;
 pub(crate) mod processes;
 pub(crate) mod restarts;
 mod sampled;
+mod silence;
 pub(crate) mod states;
 pub(crate) mod threads;
+pub(crate) mod user_tasks;
 pub(crate) mod waits;
 
 pub(crate) use chosen::{

@@ -1,15 +1,15 @@
-//! `tasks-full`: the machine is near its limit of processes and threads.
+//! `tasks-full`: the machine or a user is near its limit of processes and threads.
 //!
 //! A process that ended stays as a zombie until its parent waits for it. A parent that never does fills the table of pids.
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use super::called;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
-    name: "share of kernel.pid_max or kernel.threads-max",
+    name: "share of kernel.pid_max, kernel.threads-max or the user's limit",
     value: 0.80,
     origin: "own guess: fork fails at 1, and a burst of threads is quick",
 };
@@ -23,8 +23,10 @@ const ZOMBIES: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "tasks-full",
     topic: "process",
-    summary: "the machine is near its limit of processes and threads",
+    summary: "the machine or a user is near its limit of processes and threads",
     needs: &[
+        &keys::PROCESS_USER_TASKS,
+        &keys::PROCESS_USER_TASKS_LIMIT,
         &keys::PROCESS_ZOMBIES,
         &keys::SCHED_PROCESS_NAME,
         &keys::TASKS_SHARE,
@@ -33,11 +35,11 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     measure: Some(Measure::more(&keys::TASKS_SHARE)),
     doc: Doc {
-        looks_for: "Processes and threads of the machine at 80 % of the smaller of kernel.pid_max and kernel.threads-max, or a process with a hundred zombie children.",
-        hurts: "At the limit fork and pthread_create fail with EAGAIN for every user: no login, no new worker, no health check.",
-        todo: "Find the program that creates them: ps -eLo pid,comm --no-headers | sort | uniq -c. Zombies vanish with their parent, or when it handles SIGCHLD; in a container run an init (docker run --init).",
-        wrong: "In a container the limit of its group (pids.max) comes first; rule cgroup-pids-limit covers it.",
-        sources: "fork(2), wait(2), proc(5); Documentation/admin-guide/sysctl/kernel.rst.",
+        looks_for: "Processes and threads of the machine at 80 % of the smaller of kernel.pid_max and kernel.threads-max, or those of a user at 80 % of the soft limit of one of its processes (RLIMIT_NPROC, ulimit -u); or a process with a hundred zombie children.",
+        hurts: "At the limit fork and pthread_create fail with EAGAIN: no login, no new worker, no health check. A JVM throws OutOfMemoryError: unable to create native thread.",
+        todo: "Find the program that creates them: ps -eLo pid,comm --no-headers | sort | uniq -c. The limit of a user is raised by LimitNPROC= of its unit, by nproc in /etc/security/limits.conf, or for a running process by prlimit --nproc. Zombies vanish with their parent, or when it handles SIGCHLD; in a container run an init (docker run --init).",
+        wrong: "In a container the limit of its group (pids.max) comes first; rule cgroup-pids-limit covers it. Only processes that start others or threads need room below the limit of their user.",
+        sources: "fork(2), getrlimit(2), wait(2), proc(5); Documentation/admin-guide/sysctl/kernel.rst.",
     },
     judge,
 };
@@ -56,6 +58,10 @@ fn judge(evidence: &Evidence) -> Judgement {
             number.value
         )
     });
+    let users = users(evidence);
+    if !users.is_empty() {
+        return Ok(users);
+    }
     if share.value > FULL.value {
         let more = whose.map_or_else(String::new, |whose| format!("; {whose}"));
         let sentence = format!(
@@ -63,7 +69,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             say::percent(share.value)
         );
         return Ok(vec![
-            Finding::act(&rungwise_model::evidence::Subject::host(), sentence)
+            Finding::act(&Subject::host(), sentence)
                 .severity(Grade::High)
                 .confidence(Grade::High)
                 .cite(share.reading)
@@ -88,4 +94,25 @@ fn judge(evidence: &Evidence) -> Judgement {
             .below(share.value, FULL.value)
             .cite(share.reading),
     ])
+}
+
+/// Users near the limit of one of their processes.
+fn users(evidence: &Evidence) -> Vec<Finding> {
+    let shares = evidence.each(&keys::PROCESS_USER_TASKS).unwrap_or_default();
+    let near = shares.iter().filter(|(_, share)| share.value > FULL.value);
+    near.map(|(process, share)| {
+        let limit = evidence.quantity(&keys::PROCESS_USER_TASKS_LIMIT, process);
+        let limit = limit.map_or_else(|_| String::new(), |limit| format!(" ({:.0})", limit.value));
+        let sentence = format!(
+            "the user of {} has {} of the processes and threads that it may have{limit}",
+            called(evidence, process),
+            say::percent(share.value)
+        );
+        Finding::act(process, sentence)
+            .severity(Grade::High)
+            .confidence(Grade::High)
+            .cite(share.reading)
+            .refuted_by("it starts a thread although the user has as many as the limit")
+    })
+    .collect()
 }

@@ -49,6 +49,7 @@ pub(crate) static RULE: Rule = Rule {
             &keys::PROCESS_BUSIEST_THREAD,
             &keys::PROCESS_DESCRIPTORS,
             &keys::PROCESS_STARVED,
+            &keys::PROCESS_USER_TASKS,
             &keys::PSI_IO_SOME,
             &keys::SCHED_PROCESS_CPU,
             &keys::TASKS_SHARE,

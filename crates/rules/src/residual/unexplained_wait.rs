@@ -26,6 +26,7 @@ pub(crate) static RULE: Rule = Rule {
             &keys::CGROUP_THROTTLED,
             &keys::CPU_BUSY,
             &keys::CPU_RUN_QUEUE,
+            &keys::DEPENDENCY_CLIENT_SILENCE,
             &keys::DEPENDENCY_CLIENT_WAIT,
             &keys::LOCK_USER_MOVING,
             &keys::LOCK_USER_WAITERS,
@@ -124,11 +125,18 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     } else if key == &keys::DEPENDENCY_CLIENTS {
         let wait = evidence.quantity(&keys::DEPENDENCY_CLIENT_WAIT, high.subject);
         let wait = wait.map_or(0.0, |wait| wait.value);
+        let silence = evidence.quantity(&keys::DEPENDENCY_CLIENT_SILENCE, high.subject);
+        let silent = silence.is_ok_and(|asked| asked.value >= 1.0);
         format!(
-            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), and its threads do not run; {}",
+            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median){}, and its threads do not run; {}",
             called(evidence, high.subject),
             high.value,
             wait * 1000.0,
+            if silent {
+                ", none answered in the window"
+            } else {
+                ""
+            },
             where_to_look(evidence, high.subject)
         )
     } else if key == &keys::NETNS_OTHER_STALLS {

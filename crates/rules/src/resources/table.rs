@@ -298,7 +298,10 @@ pub(crate) static ROWS: &[Row] = &[
     Row {
         id: "tasks",
         title: "Processes and threads",
-        utilisation: &[full(&keys::TASKS_SHARE, 0.95, &["tasks-full"])],
+        utilisation: &[
+            full(&keys::TASKS_SHARE, 0.95, &["tasks-full"]),
+            full(&keys::PROCESS_USER_TASKS, 0.95, &["tasks-full"]),
+        ],
         saturation: &[],
         errors: &[],
     },
@@ -502,7 +505,8 @@ const REQUEST_CAUSES: &[&str] = &[
     "threads-grow",
 ];
 
-/// Requests wait, and their process does not work on them. From 5 s on they may be meant to wait, as in rule `upstream-slow`.
+/// Requests wait, and their process does not work on them. From 5 s on they may be meant to wait, as in rule `upstream-slow`; but not
+/// where requests keep coming and none is answered.
 fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     let value = |key| {
         evidence
@@ -511,7 +515,8 @@ fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     };
     let open = value(&keys::DEPENDENCY_CLIENTS);
     let wait = value(&keys::DEPENDENCY_CLIENT_WAIT);
-    open >= 1.0 && wait < 5.0 && value(&keys::SCHED_PROCESS_CPU) < 0.25 * open.min(4.0)
+    let may_wait = wait >= 5.0 && value(&keys::DEPENDENCY_CLIENT_SILENCE) < 1.0;
+    open >= 1.0 && !may_wait && value(&keys::SCHED_PROCESS_CPU) < 0.25 * open.min(4.0)
 }
 
 /// Without pressure information the length of the run queue shows whether tasks wait for a CPU.

@@ -183,6 +183,12 @@ const PLANTS: &[Plant] = &[
     },
     of_files(
         25,
+        &["waits for java.lang.Object, held by vt-ring-"],
+        "vt-monitors",
+        "deadlock",
+    ),
+    of_files(
+        25,
         &["possible deadlock: the same virtual threads wait for 2 locks in every dump"],
         "vt-locks",
         "deadlock",

@@ -161,6 +161,7 @@ pub const FAULTS: &[Fault] = &[
     room::FULL,
     room::PRIVATE,
     room::INODES,
+    room::USER_TASKS,
     room::ERRORS,
     process::HEALTHY,
     process::ONE_THREAD,
@@ -179,6 +180,7 @@ pub const FAULTS: &[Fault] = &[
     process::RESTARTS,
     process::RESOLVER,
     process::RESOLVER_LATE,
+    process::HUNG,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.

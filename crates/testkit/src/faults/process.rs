@@ -728,3 +728,41 @@ fn resolver(_: &Path) -> Result<Planted> {
         .keep(dead)
         .keep(client))
 }
+
+pub(super) const HUNG: Fault = Fault {
+    id: "service: hangs",
+    planted: "A server that reads requests and answers none, eight of which have been open for 6 s; another comes every second.",
+    speaks: &[Says {
+        first: true,
+        ..watches("unexplained-wait", "process/PID")
+    }],
+    may: &[],
+    how: How::Here(hung),
+};
+
+fn hung(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let inet = "-MIO::Socket::INET";
+    let script = r"
+        my $queue = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 64, ReuseAddr => 1) or die $!;
+        my @held;
+        while (my $caller = $queue->accept) { sysread $caller, my $request, 64; push @held, $caller }";
+    let service = start(&server, &["perl", inet, "-e", script, &HTTP.to_string()])?;
+    ready(&service, HTTP)?;
+    let script = r#"
+        my @held;
+        while (1) {
+            my $socket = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $!;
+            syswrite $socket, "GET / HTTP/1.0\r\n\r\n";
+            push @held, $socket;
+            sleep 1 if @held > 8;
+        }"#;
+    let (address, port) = (Pair::SERVER.to_string(), HTTP.to_string());
+    let callers = start(&client, &["perl", inet, "-e", script, &address, &port])?;
+    std::thread::sleep(Duration::from_secs(6));
+    let pid = service.pid();
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pid)
+        .keep((service, callers))
+        .keep(client))
+}

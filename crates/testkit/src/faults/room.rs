@@ -1,4 +1,4 @@
-//! File systems without room, bytes or inodes, and with errors.
+//! What is used up: the bytes and inodes of file systems, a user's processes; and file systems with errors.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests make and remove the files that they need"
@@ -87,6 +87,38 @@ fn inodes(_: &Path) -> Result<Planted> {
         }
     }
     Ok(Planted::in_namespace(server).keep(small).keep(client))
+}
+
+pub(super) const USER_TASKS: Fault = Fault {
+    id: "no more processes of a user",
+    planted: "A program of a user that may have 20 processes and threads (RLIMIT_NPROC), which wants more, 20 times a second.",
+    speaks: &[acts("tasks-full", "process/*")],
+    may: &[],
+    how: How::Here(user_tasks),
+};
+
+fn user_tasks(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    // A user that has no other process.
+    let become_user = [
+        "setpriv",
+        "--reuid",
+        "61834",
+        "--regid",
+        "61834",
+        "--clear-groups",
+    ];
+    let script = "while (1) { my $p = fork; if (defined $p && !$p) { sleep 60; exit } select undef, undef, undef, 0.05 }";
+    let argv = [
+        &["prlimit", "--nproc=20:20"],
+        &become_user[..],
+        &["perl", "-e", script],
+    ];
+    let service = start(&server, &argv.concat())?;
+    Ok(Planted::in_namespace(server)
+        .suffered_by(service.pid())
+        .keep(service)
+        .keep(client))
 }
 
 pub(super) const ERRORS: Fault = Fault {

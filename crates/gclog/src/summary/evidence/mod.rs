@@ -220,6 +220,10 @@ impl Teller<'_> {
             (&keys::GC_CPUS, jvm.cpus),
             (&keys::GC_MEMORY, jvm.memory_bytes),
             (&keys::GC_SWAP, jvm.swap_bytes),
+        ] {
+            self.number(key, value.map(|value| value as f64), from, Why::Machine);
+        }
+        for (key, value) in [
             (&keys::GC_REGION, jvm.region_bytes),
             (&keys::GC_WORKERS, jvm.parallel_workers),
             (&keys::GC_CONCURRENT_WORKERS, jvm.concurrent_workers),

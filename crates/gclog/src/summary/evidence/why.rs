@@ -19,6 +19,7 @@ pub(super) enum Why {
     Live,
     LiveSlope,
     LiveYet,
+    Machine,
     Metaspace,
     MetaspaceSlope,
     NoCpu,
@@ -65,7 +66,7 @@ impl Why {
             }
             Self::FreeLists => "the log does not contain free lists",
             Self::Goal => "no pause limit is set",
-            Self::Header => "not in the log",
+            Self::Header | Self::Machine => "not in the log",
             Self::HiddenPauses => "the log contains collections but not their pauses",
             Self::Humongous => "the log does not contain humongous objects",
             Self::HumongousSizes => "the log does not contain the sizes of humongous objects",
@@ -134,6 +135,10 @@ impl Why {
             Self::Goal => "pass --slo, for example --slo 200ms",
             Self::Header => {
                 "include the start of the log, where JDK 8 and later write it; add -Xlog:gc*,gc+init,arguments (JDK 8: no option)"
+            }
+            Self::Machine => {
+                "include the start of the log, where JDK 8, and 17 and later, write it (JDK 11 for ZGC and Shenandoah only), with -Xlog:gc*,gc+init; \
+                 for a running JVM, `rungwise jvm flags PID` compares heap and machine"
             }
             Self::HiddenPauses => "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
             Self::Humongous => "with G1, add -Xlog:gc+heap",
