@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::subjects::Subjects;
 
+/// Characters of a sentence that the first line of a page surely has.
+const WORDS: usize = 40;
+
 /// What the load saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
@@ -231,7 +234,7 @@ pub struct Said {
     pub watches: Vec<Claim>,
     /// The verdict is a tick: `✓`.
     pub tick: bool,
-    /// The verdict is the first finding to watch: `•`.
+    /// The verdict is the first finding to watch.
     pub only_watches: bool,
     /// The first sentence, act before watch.
     pub first: String,
@@ -260,13 +263,22 @@ impl Said {
                 .collect::<Vec<Claim>>()
         };
         let (acts, watches) = (with("act"), with("watch"));
+        let headline = verdict
+            .split_once(": ")
+            .map_or("", |(_, headline)| headline);
+        let names = |claim: &Claim| {
+            let words: String = claim.sentence.chars().take(WORDS).collect();
+            !words.is_empty() && headline.starts_with(&words)
+        };
+        let only_watches =
+            is_watch(verdict) || acts.is_empty() && watches.first().is_some_and(names);
         let first = acts.first().or(watches.first());
         let first = first.map(|claim| format!("{}: {}", claim.rule, claim.sentence));
         Self {
             acts,
             watches,
             tick: is_tick(verdict),
-            only_watches: is_watch(verdict),
+            only_watches,
             first: first.unwrap_or_else(|| "nothing".to_owned()),
         }
     }
@@ -382,6 +394,8 @@ mod tests {
             score(Harm::Hurts, watched("• watch: it is")),
             Score::Watched
         );
+        let saturated = watched("! saturated: s; readings are high: disk");
+        assert_eq!(score(Harm::Hurts, saturated), Score::Watched);
         assert_eq!(
             score(Harm::Hurts, watched("! saturated: disk")),
             Score::Missed

@@ -4,7 +4,7 @@ keys! { PROCESS;
     DEPENDENCY_ANSWER = "dependency.answer", Seconds, Process, "Mean time of the last answers on its connections to another server, from 2 ms on";
     DEPENDENCY_ANSWER_OF = "dependency.answer_of", Text, Process, "That server";
     DEPENDENCY_CLIENTS = "dependency.clients", Count, Process, "Client connections of the process whose request has been unanswered for more than 20 ms, median of the samples";
-    DEPENDENCY_CLIENT_SILENCE = "dependency.client_silence", Count, Process, "Client connections of its port on which a request came in during the window, if none of the port was answered in it; else 0";
+    DEPENDENCY_CLIENT_SILENCE = "dependency.client_silence", Count, Process, "Client connections of its port that wait for a second or longer, if at least three and half of them do and none that did was answered in the window; else 0";
     DEPENDENCY_CLIENT_WAIT = "dependency.client_wait", Seconds, Process, "Median age of these requests";
     DEPENDENCY_CONNECTING = "dependency.connecting", Count, Process, "Connection attempts of the process that stayed unanswered from one sample to the next";
     DEPENDENCY_CONNECTING_TO = "dependency.connecting_to", Text, Process, "Destination of most of them";

@@ -85,8 +85,8 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A client connection is one to a listening port of this host; every other connection is an upstream connection. A \
-request is late if it has been open for more than 20 ms. A port is silent if requests came in during the window and no \
-connection of the port was sent data or closed by the service in it. A connection with data in one direction only (three samples \
+request is late if it has been open for more than 20 ms. A port is silent if at least three and half of its connections \
+wait for an answer for a second to five minutes, and none that did was answered or closed by the service in the window. A connection with data in one direction only (three samples \
 or more) may be a log stream: if no connection to the same end is answered, it is reported as such. For requests \
 answered within the last 5 s, the response time is the time between the last data out and the last data in; within one \
 tick the acknowledgements show which data came last. The kernel counts in ticks, so only means of at least 4 responses \
@@ -413,7 +413,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let owner = found.or_else(|| earlier.get(&inode).copied())?;
         Some(owner.pid)
     };
-    clients(evidence, &waits, &silence::of(window), &owner);
+    let silent = silence::of(&exchange::sockets(window));
+    clients(evidence, &waits, &silent, &owner);
     upstreams(evidence, &waits, &owner);
     answers(evidence, &waits, &owner);
     let connecting = waits.connecting();
@@ -512,16 +513,12 @@ fn clients(
         let pid = sockets.find_map(|(_, socket)| owner(socket.inode));
         let Some(pid) = pid else { continue };
         let subject = || Subject::new(Kind::Process, pid);
-        let latest = waits.samples.iter().rev().map(of);
-        let latest = latest.into_iter().find(|late| !late.is_empty());
-        let latest = latest.unwrap_or_default();
-        let wait = seconds(&latest);
-        let line = format!(
-            "port {port}: {} late answers, median {wait} s",
-            latest.len()
-        );
-        let origin = Origin::new(SOURCE, line);
+        // Of all samples: in one, a few requests that were just sent may hide that others are held for long.
+        let ages: Vec<u32> = waits.samples.iter().flat_map(of).collect();
+        let wait = seconds(&ages);
         let value = median(&course);
+        let line = format!("port {port}: {value} late answers, median {wait} s");
+        let origin = Origin::new(SOURCE, line);
         let key = &keys::DEPENDENCY_CLIENTS;
         // A process may serve several ports; the one with most late requests counts.
         let more = evidence
@@ -535,7 +532,7 @@ fn clients(
                 wait,
                 origin.clone(),
             );
-            let silence = silent.get(&port).map_or(0.0, |asked| *asked as f64);
+            let silence = silent.get(&port).map_or(0.0, |waits| *waits as f64);
             evidence.number(&keys::DEPENDENCY_CLIENT_SILENCE, subject(), silence, origin);
         }
     }
@@ -549,26 +546,19 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
         let late = sample.awaited.iter().filter(|(to, _)| *to == server);
         late.map(|(_, ms)| *ms).collect()
     };
-    // The last sample with late requests represents all.
-    let latest = |server: Endpoint| -> Vec<u32> {
-        let late = waits
-            .samples
-            .iter()
-            .rev()
-            .map(|sample| late(sample, server));
-        late.into_iter()
-            .find(|late| !late.is_empty())
-            .unwrap_or_default()
+    let ages = |server: Endpoint| -> Vec<u32> {
+        let samples = waits.samples.iter();
+        samples.flat_map(|sample| late(sample, server)).collect()
     };
     let one_way = |server: &Endpoint| waits.samples.iter().any(|of| of.one_way.contains(server));
     // A server that answers is more informative than one that may only receive logs.
     let mut servers: Vec<(bool, usize, Endpoint)> = waits
         .slow()
         .into_iter()
-        .map(|server| (!one_way(&server), latest(server).len(), server))
+        .map(|server| (!one_way(&server), ages(server).len(), server))
         .collect();
     servers.sort_unstable_by(|a, b| b.cmp(a));
-    for (answers, number, server) in servers.into_iter().take(MOST) {
+    for (answers, _, server) in servers.into_iter().take(MOST) {
         let mut sockets = last.upstream.iter().filter(|(to, ..)| *to == server);
         let Some(pid) = sockets.find_map(|(.., socket)| owner(socket.inode)) else {
             continue;
@@ -585,17 +575,17 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
             .iter()
             .map(|sample| late(sample, server).len() as f64)
             .collect();
-        let wait = seconds(&latest(server));
-        let line = format!("{server}: {number} late answers, median {wait} s");
-        let origin = Origin::new(SOURCE, line);
+        let wait = seconds(&ages(server));
         let value = median(&course);
+        let line = format!("{server}: {value} late answers, median {wait} s");
+        let origin = Origin::new(SOURCE, line);
         let key = &keys::DEPENDENCY_WAITING;
         evidence.series(key, subject(), value, course, origin.clone());
         evidence.number(&keys::DEPENDENCY_WAIT, subject(), wait, origin.clone());
         let server = server.to_string();
         if !answers {
             let key = &keys::DEPENDENCY_ONE_WAY;
-            evidence.number(key, subject(), number as f64, origin.clone());
+            evidence.number(key, subject(), value, origin.clone());
         }
         evidence.text(&keys::DEPENDENCY_UPSTREAM, subject(), server, origin);
     }

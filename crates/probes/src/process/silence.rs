@@ -1,144 +1,150 @@
-//! Ports whose clients asked during the window and got no answer in it.
+//! Ports on which requests stay open and none that was open for long is answered.
 //!
-//! A request that has been open for seconds may be held on purpose (long polling), and so may be all requests of a port. But where
-//! requests keep coming and none is answered, a service hangs. The times of the last data are those of `tcp_get_info` of
-//! net/ipv4/tcp.c, Linux 6.18.
+//! A request that has been open for seconds may be held on purpose (long polling). Such a server answers some of its requests within a
+//! window, and a service that hangs answers none; that it still answers others at once, such as health checks, says nothing. Source:
+//! `tcp_get_info` of net/ipv4/tcp.c, Linux 6.18.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rungwise_model::kernel::{Answer, TcpSocket};
+use rungwise_model::kernel::{Endpoint, TcpInfo, TcpSocket};
 
 use super::exchange::{ESTABLISHED, both, listening};
-use crate::Window;
-use crate::capture::Reply;
 
 /// States of `include/net/tcp_states.h`.
-const FIN_WAIT1: u8 = 4;
-const FIN_WAIT2: u8 = 5;
 const CLOSE_WAIT: u8 = 8;
-const LAST_ACK: u8 = 9;
-const CLOSING: u8 = 11;
 
-/// Ports without an answer, each with the number of connections on which a request came in.
-pub(super) fn of(window: &Window<'_>) -> BTreeMap<u16, usize> {
-    let moments = window.often().into_iter();
-    let samples = moments.filter_map(|moment| match moment.answers.get("tcp")? {
-        Reply::Answer(Answer::Tcp(sockets)) => Some((moment.at_s, &sockets[..])),
-        Reply::Answer(_) | Reply::Failed(_) => None,
-    });
-    unanswered(&samples.collect::<Vec<_>>())
-}
+/// From then on a request has been open for long, in milliseconds.
+const LONG_MS: u32 = 1_000;
 
-/// Of samples with their times in seconds, oldest first.
-fn unanswered(samples: &[(f64, &[TcpSocket])]) -> BTreeMap<u16, usize> {
-    let mut asked: BTreeMap<u16, BTreeSet<u64>> = BTreeMap::new();
+/// Clients of a service end after some minutes what is not answered. What is older is held on purpose, or was no request: a client that
+/// confirms what the server sent is the last to send.
+const FORGOTTEN_MS: u32 = 300_000;
+
+/// Fewest connections that show a pattern.
+const FEWEST: usize = 3;
+
+/// Ports without late answers, each with the number of its connections that wait for one, if at least half of them do.
+pub(super) fn of(samples: &[&[TcpSocket]]) -> BTreeMap<u16, usize> {
+    let mut held: HashMap<(Endpoint, Endpoint), Option<u64>> = HashMap::new();
     let mut answered: BTreeSet<u16> = BTreeSet::new();
-    let mut closed_before: Option<BTreeMap<u16, usize>> = None;
-    let first_s = samples.first().map_or(0.0, |(at_s, _)| *at_s);
-    for (at_s, sockets) in samples {
-        let since_ms = (at_s - first_s) * 1000.0;
+    let mut waiting: BTreeMap<u16, (usize, usize)> = BTreeMap::new();
+    for sockets in samples {
         let listening = listening(sockets);
-        let mut closed: BTreeMap<u16, usize> = BTreeMap::new();
+        waiting.clear();
         let served = sockets
             .iter()
             .filter(|socket| listening.contains(&socket.local.port));
         for socket in served {
+            let ends = (socket.local, socket.remote);
             let port = socket.local.port;
             match (socket.state, &socket.info) {
                 (ESTABLISHED | CLOSE_WAIT, Some(info)) => {
-                    let (has_received, has_sent) = both(info);
-                    if has_sent && f64::from(info.last_data_sent_ms) < since_ms {
+                    let (waits, all) = waiting.entry(port).or_default();
+                    *all += 1;
+                    if held.get(&ends).is_some_and(|sent| info.bytes_acked > *sent) {
                         answered.insert(port);
-                    }
-                    if has_received && f64::from(info.last_data_recv_ms) < since_ms {
-                        asked.entry(port).or_default().insert(socket.inode);
+                    } else if is_open_for_long(info) {
+                        held.insert(ends, info.bytes_acked);
+                        *waits += 1;
                     }
                 }
-                // The service closed it, as some do after each answer. What hangs closes nothing.
-                (FIN_WAIT1 | FIN_WAIT2 | CLOSING | LAST_ACK, _) => _ = answered.insert(port),
-                _ if socket.is_in_time_wait() => *closed.entry(port).or_default() += 1,
+                // The service closed the connection; what hangs closes none.
+                (state, _) if state > ESTABLISHED && held.contains_key(&ends) => {
+                    answered.insert(port);
+                }
                 _ => {}
             }
         }
-        if let Some(before) = closed_before {
-            let more = |(port, count): &(&u16, &usize)| {
-                before.get(port).is_none_or(|before| *count > before)
-            };
-            answered.extend(closed.iter().filter(more).map(|(port, _)| port));
-        }
-        closed_before = Some(closed);
     }
-    let silent = asked.into_iter();
-    let silent = silent.filter(|(port, _)| !answered.contains(port));
-    silent.map(|(port, asked)| (port, asked.len())).collect()
+    let silent = waiting.into_iter().filter(|(port, (waits, all))| {
+        *waits >= FEWEST && 2 * waits >= *all && !answered.contains(port)
+    });
+    silent.map(|(port, (waits, _))| (port, waits)).collect()
+}
+
+/// The last data came from the client. Within one tick of the kernel it is unknown which side sent last.
+fn is_open_for_long(info: &TcpInfo) -> bool {
+    let (has_received, has_sent) = both(info);
+    let last = !has_sent || info.last_data_recv_ms < info.last_data_sent_ms;
+    has_received && last && (LONG_MS..FORGOTTEN_MS).contains(&info.last_data_recv_ms)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::slice::from_ref;
-
-    use rungwise_model::kernel::{Endpoint, TcpInfo};
-
     use super::super::exchange::LISTEN;
     use super::*;
 
-    fn socket(inode: u64, state: u8, sent_ms: u32, received_ms: u32) -> TcpSocket {
+    fn socket(remote: u16, state: u8, (sent_ms, received_ms, sent): (u32, u32, u64)) -> TcpSocket {
         let mut socket = TcpSocket {
-            inode,
+            inode: u64::from(remote),
             state,
             info: Some(TcpInfo {
                 last_data_sent_ms: sent_ms,
                 last_data_recv_ms: received_ms,
-                bytes_acked: Some(100),
+                bytes_acked: Some(sent),
                 bytes_received: Some(100),
                 ..TcpInfo::default()
             }),
             ..TcpSocket::default()
         };
-        socket.local = Endpoint {
-            port: 80,
-            ..socket.local
-        };
+        socket.local.port = 80;
+        socket.remote.port = remote;
         socket
     }
 
-    /// Of a sample at the start of a window and one 10 s later, each beside the listener.
-    fn over(first: &[TcpSocket], last: &[TcpSocket]) -> BTreeMap<u16, usize> {
-        let with = |sockets: &[TcpSocket]| [&[socket(1, LISTEN, 0, 0)], sockets].concat();
-        let (first, last) = (with(first), with(last));
-        unanswered(&[(2.0, &first), (12.0, &last)])
+    fn waits(remote: u16, since_ms: u32) -> TcpSocket {
+        socket(remote, ESTABLISHED, (since_ms + 40, since_ms, 100))
+    }
+
+    /// Of samples beside the listener.
+    fn over(samples: &[&[TcpSocket]]) -> BTreeMap<u16, usize> {
+        let with = |sockets: &&[TcpSocket]| [&[socket(0, LISTEN, (0, 0, 0))], *sockets].concat();
+        let samples: Vec<Vec<TcpSocket>> = samples.iter().map(with).collect();
+        of(&samples
+            .iter()
+            .map(|sockets| &sockets[..])
+            .collect::<Vec<_>>())
     }
 
     #[test]
-    fn requests_come_in_and_none_is_answered() {
-        let old = socket(7, ESTABLISHED, 31_000, 30_000);
-        let new = socket(8, ESTABLISHED, 13_000, 6_000);
-        let gone = socket(9, CLOSE_WAIT, 13_000, 9_000);
-        assert_eq!(
-            over(from_ref(&old), &[old.clone(), new.clone(), gone]),
-            [(80, 2)].into()
-        );
-        assert_eq!(
-            over(from_ref(&new), from_ref(&old)),
-            BTreeMap::new(),
-            "no request came in"
-        );
-        let answered = socket(10, ESTABLISHED, 9_900, 9_990);
-        assert_eq!(over(&[old], &[new, answered]), BTreeMap::new());
+    fn a_service_hangs_though_it_answers_health_checks() {
+        let first = [waits(1, 9_000), waits(2, 2_000), waits(3, 6_000)];
+        let health = socket(9, ESTABLISHED, (30, 31, 900));
+        let last = [
+            waits(1, 19_000),
+            waits(2, 12_000),
+            socket(3, CLOSE_WAIT, (16_040, 16_000, 100)),
+            health,
+        ];
+        assert_eq!(over(&[&first, &last]), [(80, 3)].into());
+        assert_eq!(over(&[&first, &last[1..]]), BTreeMap::new(), "too few");
     }
 
     #[test]
-    fn a_service_that_closes_connections_answers() {
-        let new = socket(8, ESTABLISHED, 13_000, 6_000);
-        let closed = |inode| socket(inode, TcpSocket::TIME_WAIT, 0, 0);
-        let over = |first: &[TcpSocket], last: &[TcpSocket]| {
-            over(first, &[&[new.clone()][..], last].concat()).is_empty()
-        };
-        assert!(over(&[], &[closed(0)]));
-        assert!(over(&[], &[socket(11, FIN_WAIT2, 0, 0)]));
-        assert!(
-            !over(&[closed(0)], &[closed(0)]),
-            "it was closed before the window"
-        );
+    fn a_server_that_holds_requests_answers_some_of_them_late() {
+        let first = [
+            waits(1, 9_000),
+            waits(2, 2_000),
+            waits(3, 6_000),
+            waits(4, 3_000),
+        ];
+        let still = [waits(2, 12_000), waits(3, 16_000), waits(4, 13_000)];
+        let answered = socket(1, ESTABLISHED, (500, 499, 300));
+        let closed = socket(1, TcpSocket::TIME_WAIT, (0, 0, 0));
+        for one in [answered, closed] {
+            let last = [&still[..], &[one]].concat();
+            assert_eq!(over(&[&first, &last]), BTreeMap::new());
+        }
+        assert_eq!(over(&[&first, &still]), [(80, 3)].into());
+    }
+
+    #[test]
+    fn idle_connections_on_which_the_client_was_last_are_no_requests() {
+        // Most confirmed what the server sent within one tick, and one of them did so long ago.
+        let idle = |remote| socket(remote, ESTABLISHED, (40_000, 40_000, 100));
+        let sample = [idle(1), idle(2), idle(3), idle(4), waits(5, 40_000)];
+        assert_eq!(over(&[&sample, &sample]), BTreeMap::new());
+        let old = [waits(1, 400_000), waits(2, 500_000), waits(3, 600_000)];
+        assert_eq!(over(&[&old, &old]), BTreeMap::new());
     }
 }

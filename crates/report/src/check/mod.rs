@@ -19,7 +19,9 @@ mod service;
 
 use std::collections::BTreeSet;
 
-use rungwise_model::check::{self, CheckReport, Finding, Grade, Outcome, Standing};
+use rungwise_model::check::{
+    self, Cell, CheckReport, Finding, Grade, Level, Outcome, Resource, Standing,
+};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 use rungwise_model::readings::Readings;
@@ -133,10 +135,11 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         Some(first) => (MARK_ACT, limited_by(first, rules)),
         None => match standing {
             Standing::Act | Standing::Saturated => {
-                let sentence = format!(
-                    "no rule requires action, but readings are high: {}",
-                    resources::high(&report.resources)
-                );
+                let high = resources::high(&report.resources);
+                let sentence = match watched_of_high(report) {
+                    Some(watched) => format!("{watched}; readings are high: {high}"),
+                    None => format!("no rule requires action, but readings are high: {high}"),
+                };
                 (MARK_SATURATED, sentence)
             }
             Standing::Unseen if decided == 0 => (
@@ -209,6 +212,23 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         context,
         caveats,
     }
+}
+
+/// The sentence to watch about a reading that is high.
+fn watched_of_high(report: &CheckReport) -> Option<&str> {
+    let cells = report.resources.iter().flat_map(Resource::cells);
+    let high: Vec<&Cell> = cells
+        .map(|(_, cell)| cell)
+        .filter(|cell| cell.level == Level::High)
+        .collect();
+    let mut watched = findings_with(report, Outcome::Watch);
+    let first = watched.find(|finding| {
+        high.iter().any(|cell| match cell.explained_by.as_str() {
+            "" => cell.subject == finding.subject,
+            rule => rule == finding.rule,
+        })
+    });
+    first.map(|finding| finding.sentence.as_str())
 }
 
 /// The resource that the severest finding is about, and the finding as the reason. A guess is not called a limit.

@@ -126,16 +126,16 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         let wait = evidence.quantity(&keys::DEPENDENCY_CLIENT_WAIT, high.subject);
         let wait = wait.map_or(0.0, |wait| wait.value);
         let silence = evidence.quantity(&keys::DEPENDENCY_CLIENT_SILENCE, high.subject);
-        let silent = silence.is_ok_and(|asked| asked.value >= 1.0);
+        let silent = silence.is_ok_and(|waits| waits.value >= 1.0);
         format!(
-            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median){}, and its threads do not run; {}",
+            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), {}; {}",
             called(evidence, high.subject),
             high.value,
             wait * 1000.0,
-            if silent {
-                ", none answered in the window"
+            if silent && wait >= 5.0 {
+                "none answered in the window: it hangs, or holds them on purpose (long polling, BLPOP)"
             } else {
-                ""
+                "and its threads do not run"
             },
             where_to_look(evidence, high.subject)
         )

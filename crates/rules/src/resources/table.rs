@@ -506,7 +506,7 @@ const REQUEST_CAUSES: &[&str] = &[
 ];
 
 /// Requests wait, and their process does not work on them. From 5 s on they may be meant to wait, as in rule `upstream-slow`; but not
-/// where requests keep coming and none is answered.
+/// where most of the connections wait and none of these is answered.
 fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     let value = |key| {
         evidence
