@@ -101,7 +101,7 @@ impl Tried {
     /// Why nothing can be concluded from it.
     pub fn void(&self) -> Option<String> {
         if self.without.fails() {
-            return Some("half of the requests failed before it was planted".to_owned());
+            return Some("half of the requests failed before the fault was planted".to_owned());
         }
         if self.harm() != Harm::Hurts {
             return None;

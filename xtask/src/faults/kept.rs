@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::kinds::Kinds;
 use super::known_rules;
-use super::score::{Claim, Expects, Harm, Said, Score, Seen, is_watch, rule_of};
+use super::score::{Claim, Expects, Harm, Said, Score, Seen, rule_of};
 use super::table::{self, Row};
 use crate::tree::Tree;
 
@@ -123,11 +123,13 @@ impl Trial {
         missed && only_watched && self.verdict.is_none()
     }
 
-    /// Scores a trial again that was scored before verdicts were kept (a second fault stood for the planted one then, and a finding to
-    /// watch for one to act on), or one whose headline was a finding to watch, which once counted as missed.
+    /// Scores a trial again that was scored before verdicts were kept: a second fault stood for the planted one then, and a finding to
+    /// watch for one to act on. One whose load failed before the fault is void.
     pub fn judge_again(&mut self, kinds: &Kinds) {
         if self.before.is_some_and(|load| load.fails()) {
             self.row.score = Score::Void;
+            self.row.beside.clear();
+            self.row.cured = None;
         }
         let scores = [
             Score::First,
@@ -136,9 +138,7 @@ impl Trial {
             Score::Missed,
             Score::Denied,
         ];
-        let verdict = self.verdict.as_deref();
-        let again = verdict.is_none_or(|line| self.row.score == Score::Missed && is_watch(line));
-        if !again || !scores.contains(&self.row.score) {
+        if self.verdict.is_some() || !scores.contains(&self.row.score) {
             return;
         }
         // The sentence of the first finding is kept, those of others are not.
@@ -152,11 +152,9 @@ impl Trial {
             }
         };
         // The page of `jvm gc` had a tick over findings to watch.
-        let ticks = verdict.is_none() && kinds.reads_gc_log(&self.row.id) && self.acts.is_empty();
+        let ticks = kinds.reads_gc_log(&self.row.id) && self.acts.is_empty();
         let said = Said {
             acts: self.acts.iter().map(with_sentence).collect(),
-            watches: self.watches.iter().map(with_sentence).collect(),
-            only_watches: verdict.is_some_and(is_watch),
             tick: ticks || self.row.score == Score::Denied,
             ..Said::default()
         };
@@ -575,11 +573,15 @@ pub(super) mod tests {
         assert_eq!(first, (Score::Missed, false));
         let both = again(&["priority-low", "tcp-retrans"], &[], beside, Score::Named);
         assert_eq!(both, (Score::First, false));
-        let mut watched = loss(0.9, Harm::Hurts, &[], &["tcp-retrans"]);
-        watched.row.score = Score::Missed;
-        watched.verdict = Some("• watch".to_owned());
-        watched.judge_again(&kinds);
-        assert_eq!(watched.row.score, Score::Watched);
+        let mut failing = loss(0.9, Harm::Hurts, &["tcp-retrans"], &[]);
+        failing.row.beside.push("nf-drop".to_owned());
+        failing.before = Some(Seen {
+            errors: 0.6,
+            ..Seen::default()
+        });
+        failing.judge_again(&kinds);
+        assert_eq!(failing.row.score, Score::Void);
+        assert!(failing.row.beside.is_empty());
         let watched = again(&[], &["tcp-retrans"], "redis", Score::Named);
         assert_eq!(watched, (Score::Missed, true));
         let mut trial = loss(0.9, Harm::Hurts, &["tcp-retrans", "steal"], &[]);

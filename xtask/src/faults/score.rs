@@ -95,7 +95,7 @@ pub enum Score {
     Watched,
     /// It hurts, and the findings to act on that name it accuse another process, port, device, mount or group.
     WrongSubject,
-    /// It hurts, no finding to act on names it nor does the headline, and the verdict is no tick.
+    /// It hurts, neither a finding to act on nor the headline names it, and the verdict is no tick.
     Missed,
     /// It hurts, and the verdict is a tick.
     Denied,
@@ -156,7 +156,7 @@ impl Score {
                 Some(_) => Self::Named,
                 None if said.acts.iter().any(|act| expects.is_own(act)) => Self::WrongSubject,
                 None if said.tick => Self::Denied,
-                None if said.watched_first().is_some_and(is_own) => Self::Watched,
+                None if said.headline.as_ref().is_some_and(is_own) => Self::Watched,
                 None => Self::Missed,
             },
         }
@@ -234,8 +234,8 @@ pub struct Said {
     pub watches: Vec<Claim>,
     /// The verdict is a tick: `✓`.
     pub tick: bool,
-    /// The verdict is the first finding to watch.
-    pub only_watches: bool,
+    /// The finding to watch that the verdict begins with, where nothing is to be acted on.
+    pub headline: Option<Claim>,
     /// The first sentence, act before watch.
     pub first: String,
 }
@@ -263,35 +263,23 @@ impl Said {
                 .collect::<Vec<Claim>>()
         };
         let (acts, watches) = (with("act"), with("watch"));
-        let headline = verdict
-            .split_once(": ")
-            .map_or("", |(_, headline)| headline);
-        let names = |claim: &Claim| {
+        let begins = verdict.split_once(": ").map_or("", |(_, text)| text);
+        let names = |claim: &&Claim| {
             let words: String = claim.sentence.chars().take(WORDS).collect();
-            !words.is_empty() && headline.starts_with(&words)
+            !words.is_empty() && begins.starts_with(&words)
         };
-        let only_watches =
-            is_watch(verdict) || acts.is_empty() && watches.first().is_some_and(names);
+        let headline = watches.iter().find(names).filter(|_| acts.is_empty());
+        let headline = headline.cloned();
         let first = acts.first().or(watches.first());
         let first = first.map(|claim| format!("{}: {}", claim.rule, claim.sentence));
         Self {
             acts,
             watches,
             tick: is_tick(verdict),
-            only_watches,
+            headline,
             first: first.unwrap_or_else(|| "nothing".to_owned()),
         }
     }
-
-    /// The finding to watch that is the headline.
-    fn watched_first(&self) -> Option<&Claim> {
-        self.watches.first().filter(|_| self.only_watches)
-    }
-}
-
-/// Whether the first line of a page is a finding to watch.
-pub fn is_watch(verdict: &str) -> bool {
-    verdict.trim_start().starts_with('•')
 }
 
 /// Whether the first line of a page says that nothing is wrong.
@@ -377,11 +365,14 @@ mod tests {
             &[("other", "act"), ("cfs-throttled", "act")],
             "✗ act: it is",
         );
-        let watched = |verdict| said(&[("cfs-throttled", "watch"), ("other", "watch")], verdict);
-        let watched_later = said(
-            &[("other", "watch"), ("cfs-throttled", "watch")],
-            "• watch: it is",
-        );
+        let watched = |verdict: &str| {
+            let watch = |rule: &str, sentence: &str| json!({"rule": rule, "outcome": "watch", "sentence": sentence});
+            let findings = [
+                watch("noise-gate", "the machine is not quiet"),
+                watch("cfs-throttled", "the group is throttled"),
+            ];
+            Said::from_document(&json!({"findings": findings}), verdict, None)
+        };
         let wrong = said(&[("other", "act"), ("cfs-throttled", "clear")], "✗ act: no");
         let unseen = said(&[], "? incomplete: 1 resource");
         let tick = said(
@@ -390,17 +381,17 @@ mod tests {
         );
         assert_eq!(score(Harm::Hurts, first.clone()), Score::First);
         assert_eq!(score(Harm::Hurts, later), Score::Named);
-        assert_eq!(
-            score(Harm::Hurts, watched("• watch: it is")),
-            Score::Watched
-        );
-        let saturated = watched("! saturated: s; readings are high: disk");
-        assert_eq!(score(Harm::Hurts, saturated), Score::Watched);
-        assert_eq!(
-            score(Harm::Hurts, watched("! saturated: disk")),
-            Score::Missed
-        );
-        assert_eq!(score(Harm::Hurts, watched_later), Score::Missed);
+        for (verdict, expected) in [
+            ("• watch: the group is throttled; 9 rules", Score::Watched),
+            (
+                "! saturated: the group is throttled; no rule",
+                Score::Watched,
+            ),
+            ("• watch: the machine is not quiet; 9 rules", Score::Missed),
+            ("! saturated: no rule requires action", Score::Missed),
+        ] {
+            assert_eq!(score(Harm::Hurts, watched(verdict)), expected, "{verdict}");
+        }
         assert_eq!(score(Harm::Hurts, wrong), Score::Missed);
         assert_eq!(score(Harm::Hurts, unseen), Score::Missed);
         assert_eq!(score(Harm::Hurts, tick.clone()), Score::Denied);

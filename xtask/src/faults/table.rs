@@ -118,7 +118,7 @@ fn shares(rows: &[&Row]) -> String {
     };
     let beside: usize = rows.iter().map(|row| row.beside.len()).sum();
     format!(
-        "of {hurts} that hurt: cause first in {}, with headlines to watch in {}, named or watched in {}, of a wrong subject in {elsewhere}, denied in {denied}, {beside} beside; of {harmless} \
+        "of {hurts} that hurt: cause first in {}, in the headline (act or watch) in {}, named or watched in {}, of a wrong subject in {elsewhere}, denied in {denied}, {beside} beside; of {harmless} \
          harmless: false act in {}\n",
         percent(first, hurts),
         percent(first + watched, hurts),
@@ -192,7 +192,7 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         trials.iter().partition(|trial| trial.is_drawn());
     let rows: Vec<Row> = drawn.iter().map(|trial| trial.row.clone()).collect();
     let mut page =
-        "# Truth as a number\n\nWritten by `cargo xtask faults --write` from these trials:\n\n"
+        "# Truth as a number\n\nWritten by `cargo xtask faults --write` and `cargo xtask docs` from these trials:\n\n"
             .to_owned();
     commands(&mut page, &drawn);
     if !asked.is_empty() {
@@ -518,7 +518,7 @@ mod tests {
         ];
         let text = totals(&rows);
         assert!(
-            text.contains("of 4 that hurt: cause first in 25 %, with headlines to watch in 50 %, named or watched in 75 %, of a wrong subject in 0, denied in 1, 0 beside"),
+            text.contains("of 4 that hurt: cause first in 25 %, in the headline (act or watch) in 50 %, named or watched in 75 %, of a wrong subject in 0, denied in 1, 0 beside"),
             "{text}"
         );
         assert!(text.contains("of 1 harmless: false act in 0 %"), "{text}");

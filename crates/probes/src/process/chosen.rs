@@ -203,24 +203,27 @@ pub(crate) fn near_their_limit(window: &Window<'_>) -> BTreeSet<u32> {
     let near = |pid: u32| {
         let status = window.text(&format!("/proc/{pid}/status")).ok()?;
         let size = fields::number(status, "FDSize")?;
-        (size as f64 >= NEAR * limit(window, pid)? as f64).then_some(pid)
+        (size as f64 >= NEAR * limit(window, pid, OPEN_FILES)? as f64).then_some(pid)
     };
     pids(window).filter_map(near).collect()
 }
 
-/// The soft limit of open files of a process.
-pub(super) fn limit(window: &Window<'_>, pid: u32) -> Option<u64> {
-    open_files(window, pid)?.soft
+/// The limit of open files in `/proc/PID/limits`.
+pub(super) const OPEN_FILES: &str = "open files";
+
+/// A soft limit of a process.
+pub(super) fn limit(window: &Window<'_>, pid: u32, name: &str) -> Option<u64> {
+    limits_of(window, pid, name)?.soft
 }
 
 /// The hard one.
-pub(super) fn hard_limit(window: &Window<'_>, pid: u32) -> Option<u64> {
-    open_files(window, pid)?.hard
+pub(super) fn hard_limit(window: &Window<'_>, pid: u32, name: &str) -> Option<u64> {
+    limits_of(window, pid, name)?.hard
 }
 
-fn open_files<'w>(window: &'w Window<'_>, pid: u32) -> Option<limits::Limit<'w>> {
+fn limits_of<'w>(window: &'w Window<'_>, pid: u32, name: &str) -> Option<limits::Limit<'w>> {
     let text = window.text(&format!("/proc/{pid}/limits")).ok()?;
-    limits::parse(text).find(|limit| limit.name == "open files")
+    limits::parse(text).find(|limit| limit.name == name)
 }
 
 /// Processes in an uninterruptible wait in the last full sample and in an earlier one.

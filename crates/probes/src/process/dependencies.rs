@@ -14,8 +14,8 @@ use rungwise_model::kernel::{Answer, Endpoint, TcpSocket};
 use rungwise_model::keys;
 
 use super::dns::{self, Query};
-use super::exchange::{self, Courses, ESTABLISHED, LISTEN, awaits, both, listening};
-use super::silence;
+use super::exchange::{self, CLOSE_WAIT, Courses, ESTABLISHED, LISTEN, awaits, both, listening};
+use super::hung::hung_ports;
 use super::waits::median;
 use crate::net::port;
 use crate::window::misplaced;
@@ -46,7 +46,6 @@ const MOST: usize = 16;
 
 /// States of `include/net/tcp_states.h`.
 const SYN_SENT: u8 = 2;
-const CLOSE_WAIT: u8 = 8;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -65,7 +64,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::DEPENDENCY_ANSWER,
         &keys::DEPENDENCY_ANSWER_OF,
         &keys::DEPENDENCY_CLIENTS,
-        &keys::DEPENDENCY_CLIENT_SILENCE,
+        &keys::DEPENDENCY_CLIENTS_UNANSWERED,
         &keys::DEPENDENCY_CLIENT_WAIT,
         &keys::DEPENDENCY_CONNECTING,
         &keys::DEPENDENCY_CONNECTING_TO,
@@ -85,8 +84,10 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A client connection is one to a listening port of this host; every other connection is an upstream connection. A \
-request is late if it has been open for more than 20 ms. A port is silent if at least three and half of its connections \
-wait for an answer for a second to five minutes, and none that did was answered or closed by the service in the window. A connection with data in one direction only (three samples \
+request is late if it has been open for more than 20 ms. A port hangs if at least \
+three of its connections, and half of them, have waited for an answer for a second to five minutes, and none that waited \
+was answered or closed by the service in the window. A client that only confirms what it got, or sends on without an \
+answer, does not wait. A connection with data in one direction only (three samples \
 or more) may be a log stream: if no connection to the same end is answered, it is reported as such. For requests \
 answered within the last 5 s, the response time is the time between the last data out and the last data in; within one \
 tick the acknowledgements show which data came last. The kernel counts in ticks, so only means of at least 4 responses \
@@ -192,13 +193,23 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Waits at the end of the window, with their course over the samples.
+/// Waits over the samples of the window.
 struct Waits<'a> {
     /// From the full samples, which list all sockets and are far enough apart for connection attempts.
     full_samples: Vec<Sample<'a>>,
     /// From all samples: what lasts for milliseconds.
     samples: Vec<Sample<'a>>,
     resolving: Vec<Query<'a>>,
+}
+
+/// The sockets of each full sample.
+fn complete<'a>(window: &Window<'a>) -> Vec<&'a [TcpSocket]> {
+    let answers = window.answers("tcp").unwrap_or_default().into_iter();
+    let sockets = answers.filter_map(|(_, answer)| match answer {
+        Answer::Tcp(sockets) => Some(&sockets[..]),
+        _ => None,
+    });
+    sockets.collect()
 }
 
 fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
@@ -226,14 +237,16 @@ fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
 impl<'a> Waits<'a> {
     /// Servers that answered late in at least half of the samples. Requests sent together are all young in some sample.
     fn slow(&self) -> BTreeSet<Endpoint> {
-        let all: BTreeSet<Endpoint> = (self.samples.iter())
-            .flat_map(|sample| sample.awaited.iter().map(|(server, _)| *server))
-            .collect();
-        let late = |server: &Endpoint| {
-            let of = |sample: &&Sample<'a>| sample.awaited.iter().any(|(to, _)| to == server);
-            2 * self.samples.iter().filter(of).count() >= self.samples.len()
-        };
-        all.into_iter().filter(late).collect()
+        let mut late: BTreeMap<Endpoint, usize> = BTreeMap::new();
+        for sample in &self.samples {
+            let servers: BTreeSet<Endpoint> =
+                sample.awaited.iter().map(|(server, _)| *server).collect();
+            for server in servers {
+                *late.entry(server).or_default() += 1;
+            }
+        }
+        late.retain(|_, samples| 2 * *samples >= self.samples.len());
+        late.into_keys().collect()
     }
 
     /// Ports whose clients wait in more than half of the samples.
@@ -413,8 +426,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let owner = found.or_else(|| earlier.get(&inode).copied())?;
         Some(owner.pid)
     };
-    let silent = silence::of(&exchange::sockets(window));
-    clients(evidence, &waits, &silent, &owner);
+    clients(evidence, &waits, &hung_ports(&complete(window)), &owner);
     upstreams(evidence, &waits, &owner);
     answers(evidence, &waits, &owner);
     let connecting = waits.connecting();
@@ -497,7 +509,7 @@ fn seconds(ms: &[u32]) -> f64 {
 fn clients(
     evidence: &mut Evidence,
     waits: &Waits<'_>,
-    silent: &BTreeMap<u16, usize>,
+    hung: &BTreeMap<u16, usize>,
     owner: &Owner<'_>,
 ) {
     let Some(last) = waits.samples.last() else {
@@ -532,8 +544,9 @@ fn clients(
                 wait,
                 origin.clone(),
             );
-            let silence = silent.get(&port).map_or(0.0, |waits| *waits as f64);
-            evidence.number(&keys::DEPENDENCY_CLIENT_SILENCE, subject(), silence, origin);
+            let unanswered = hung.get(&port).map_or(0.0, |waits| *waits as f64);
+            let key = &keys::DEPENDENCY_CLIENTS_UNANSWERED;
+            evidence.number(key, subject(), unanswered, origin);
         }
     }
 }
@@ -542,20 +555,18 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
     let Some(last) = waits.samples.last() else {
         return;
     };
-    let late = |sample: &Sample<'_>, server: Endpoint| -> Vec<u32> {
-        let late = sample.awaited.iter().filter(|(to, _)| *to == server);
-        late.map(|(_, ms)| *ms).collect()
-    };
-    let ages = |server: Endpoint| -> Vec<u32> {
-        let samples = waits.samples.iter();
-        samples.flat_map(|sample| late(sample, server)).collect()
-    };
+    let slow = waits.slow();
+    let mut ages: BTreeMap<Endpoint, Vec<u32>> = BTreeMap::new();
+    for (server, ms) in waits.samples.iter().flat_map(|sample| &sample.awaited) {
+        if slow.contains(server) {
+            ages.entry(*server).or_default().push(*ms);
+        }
+    }
     let one_way = |server: &Endpoint| waits.samples.iter().any(|of| of.one_way.contains(server));
     // A server that answers is more informative than one that may only receive logs.
-    let mut servers: Vec<(bool, usize, Endpoint)> = waits
-        .slow()
-        .into_iter()
-        .map(|server| (!one_way(&server), ages(server).len(), server))
+    let mut servers: Vec<(bool, usize, Endpoint)> = ages
+        .iter()
+        .map(|(server, ages)| (!one_way(server), ages.len(), *server))
         .collect();
     servers.sort_unstable_by(|a, b| b.cmp(a));
     for (answers, _, server) in servers.into_iter().take(MOST) {
@@ -573,9 +584,12 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
         let course: Vec<f64> = waits
             .samples
             .iter()
-            .map(|sample| late(sample, server).len() as f64)
+            .map(|sample| {
+                let late = sample.awaited.iter().filter(|(to, _)| *to == server);
+                late.count() as f64
+            })
             .collect();
-        let wait = seconds(&ages(server));
+        let wait = ages.get(&server).map_or(0.0, |ages| seconds(ages));
         let value = median(&course);
         let line = format!("{server}: {value} late answers, median {wait} s");
         let origin = Origin::new(SOURCE, line);

@@ -7,7 +7,7 @@
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
-use super::chosen;
+use super::chosen::{self, OPEN_FILES};
 use super::processes::{STATS, STATUSES};
 use crate::capture::Raw;
 use crate::{Cost, Need, Probe, Source, Window, enter};
@@ -66,7 +66,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     for pid in chosen::near_their_limit(window) {
         let path = COUNTS.replace('*', &pid.to_string());
         let subject = || Subject::new(Kind::Process, pid);
-        let Some(limit) = chosen::limit(window, pid) else {
+        let Some(limit) = chosen::limit(window, pid, OPEN_FILES) else {
             continue;
         };
         if has_ended(window, &path) {
@@ -92,7 +92,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let origin = Origin::new(&path, line);
         enter::number(evidence, all[0], subject(), share, origin.clone());
         evidence.number(all[1], subject(), limit as f64, origin);
-        if let Some(hard) = chosen::hard_limit(window, pid) {
+        if let Some(hard) = chosen::hard_limit(window, pid, OPEN_FILES) {
             let origin = Origin::new(format!("/proc/{pid}/limits"), format!("hard limit {hard}"));
             evidence.number(all[2], subject(), hard as f64, origin);
         }
@@ -126,7 +126,7 @@ fn none_near(window: &Window<'_>, evidence: &mut Evidence) {
         .find_map(|(path, stars)| {
             let pid: u32 = stars.first()?.parse().ok()?;
             let size = rungwise_formats::fields::number(window.text(path).ok()?, "FDSize")?;
-            let limit = chosen::limit(window, pid)?;
+            let limit = chosen::limit(window, pid, OPEN_FILES)?;
             (size > 0 && !near.contains(&pid)).then_some((pid, size, limit))
         });
     if let Some((pid, size, limit)) = first {

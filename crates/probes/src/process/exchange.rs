@@ -13,6 +13,7 @@ use crate::capture::Reply;
 
 /// States of `include/net/tcp_states.h`.
 pub(super) const ESTABLISHED: u8 = 1;
+pub(super) const CLOSE_WAIT: u8 = 8;
 pub(super) const LISTEN: u8 = 10;
 
 /// Most sockets whose courses are kept, at half a kilobyte each.

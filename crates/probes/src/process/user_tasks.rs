@@ -4,17 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use rungwise_formats::{fields, limits};
+use rungwise_formats::fields;
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
+use super::chosen;
 use super::processes::STATUSES;
 use crate::{Cost, Need, Probe, Source, Window, enter};
 
 const LIMITS: &str = "/proc/*/limits";
-
-/// Share of the limit from which on a user is reported.
-const NEAR: f64 = 0.5;
 
 /// Most users that are reported.
 const MOST: usize = 8;
@@ -29,17 +27,19 @@ const EXEMPT: u64 = 1 << 21 | 1 << 24;
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-user-tasks",
     summary: "processes and threads of each user against the limit of its processes",
-    cost: Cost::Free,
+    cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[Source::once(STATUSES), Source::once(LIMITS)],
     yields: &[&keys::PROCESS_USER_TASKS, &keys::PROCESS_USER_TASKS_LIMIT],
     derive,
     doc: "\
 The kernel counts the processes and threads of a user on the whole machine and holds the number against the soft limit \
-(RLIMIT_NPROC) of the process that wants another one. Of each user the process with the smallest limit is reported, if \
-half of it is used; if no user comes near, the one that comes nearest. Root and processes with CAP_SYS_ADMIN or \
-CAP_SYS_RESOURCE have no limit, and limits below 16 are ignored: a program sets one to start no others. Inside a container only its own processes are visible, while the kernel counts all of \
-the user. Other users' limits need root. Sources: kernel/fork.c, kernel/ucount.c of Linux 6.18; getrlimit(2).",
+(RLIMIT_NPROC) of the process that wants another one. A limit counts if the processes that have it hold at least half of \
+it: a program with a small limit that starts nothing does not meet it, whatever else its user runs. Of each user the limit \
+that is nearest is reported, with the first process that has it. Root and processes with CAP_SYS_ADMIN or \
+CAP_SYS_RESOURCE have no limit, and limits below 16 are ignored: a program sets one to start no others. Inside a container \
+only its own processes are visible, while the kernel counts all of the user; and with a user namespace, capabilities in it \
+do not lift the limit. Other users' limits need root. Sources: kernel/fork.c, kernel/ucount.c of Linux 6.18; getrlimit(2).",
 };
 
 /// A process whose user may run out of tasks.
@@ -59,8 +59,7 @@ impl Limited {
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let mut users = limited(window);
     users.sort_by(|a, b| b.share().total_cmp(&a.share()));
-    let near = users.iter().filter(|user| user.share() >= NEAR).count();
-    for user in users.iter().take(near.clamp(1, MOST)) {
+    for user in users.iter().take(MOST) {
         let subject = || Subject::new(Kind::Process, user.pid);
         let line = format!(
             "user {}: {} processes and threads; Max processes {}",
@@ -72,19 +71,19 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let key = &keys::PROCESS_USER_TASKS_LIMIT;
         evidence.number(key, subject(), user.limit as f64, origin);
     }
-    let seen = !window.matching(LIMITS).is_empty();
-    let none = if seen {
-        Absence::none("no visible process has a limit of processes that holds for it")
-    } else {
+    let none = if window.matching(LIMITS).is_empty() {
         Absence::because("no process shows its limits").remedy("run as root")
+    } else {
+        Absence::none("no processes hold half of the limit that they have for those of their user")
     };
     enter::absent_if_unset(evidence, PROBE.yields, &none, LIMITS);
 }
 
-/// Of each user the process with the smallest limit.
+/// Of each user the limit that is nearest.
 fn limited(window: &Window<'_>) -> Vec<Limited> {
     let mut tasks: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut smallest: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
+    // By user and limit: the first process that has it, and the tasks of all that have it.
+    let mut having: BTreeMap<(u32, u64), (u32, u64)> = BTreeMap::new();
     for (path, stars) in window.matching(STATUSES) {
         let (Ok(status), Some(Ok(pid))) = (
             window.text(path),
@@ -95,24 +94,33 @@ fn limited(window: &Window<'_>) -> Vec<Limited> {
         let Some(user) = real_user(status) else {
             continue;
         };
-        *tasks.entry(user).or_default() += fields::number(status, "Threads").unwrap_or(1);
-        if user == 0 || is_exempt(status) {
-            continue;
-        }
-        let Some(limit) = limit(window, pid).filter(|limit| *limit >= SMALLEST) else {
+        let threads = fields::number(status, "Threads").unwrap_or(1);
+        *tasks.entry(user).or_default() += threads;
+        let limit = chosen::limit(window, pid, "processes");
+        let Some(limit) = limit.filter(|limit| *limit >= SMALLEST) else {
             continue;
         };
-        let least = smallest.entry(user).or_insert((limit, pid));
-        *least = (limit, pid).min(*least);
+        if user != 0 && !is_exempt(status) {
+            let (first, own) = having.entry((user, limit)).or_insert((pid, 0));
+            *first = pid.min(*first);
+            *own += threads;
+        }
     }
-    let limited = smallest.into_iter();
-    let limited = limited.map(|(user, (limit, pid))| Limited {
-        pid,
-        user,
-        tasks: tasks.get(&user).copied().unwrap_or_default(),
-        limit,
-    });
-    limited.collect()
+    let mut nearest: BTreeMap<u32, Limited> = BTreeMap::new();
+    for ((user, limit), (pid, own)) in having {
+        // Limits come in their order, so the first one that counts is the nearest.
+        if 2 * own >= limit && !nearest.contains_key(&user) {
+            let tasks = tasks.get(&user).copied().unwrap_or(own);
+            let limited = Limited {
+                pid,
+                user,
+                tasks,
+                limit,
+            };
+            nearest.insert(user, limited);
+        }
+    }
+    nearest.into_values().collect()
 }
 
 /// The first number of `Uid:`.
@@ -125,14 +133,6 @@ fn is_exempt(status: &str) -> bool {
     let effective = fields::value(status, "CapEff");
     let effective = effective.and_then(|hex| u64::from_str_radix(hex, 16).ok());
     effective.is_some_and(|capabilities| capabilities & EXEMPT != 0)
-}
-
-/// The soft limit of processes.
-fn limit(window: &Window<'_>, pid: u32) -> Option<u64> {
-    let text = window.text(&format!("/proc/{pid}/limits")).ok()?;
-    limits::parse(text)
-        .find(|limit| limit.name == "processes")?
-        .soft
 }
 
 #[cfg(test)]
@@ -177,25 +177,26 @@ mod tests {
         shares.iter().map(of).collect()
     }
 
+    const NONE: &str = "0000000000000000";
+
     #[test]
-    fn tasks_of_a_user_count_against_the_smallest_limit_of_its_processes() {
-        const NONE: &str = "0000000000000000";
+    fn tasks_of_a_user_count_against_the_limit_that_its_processes_have() {
         let found = reported(&[
             (7, 33, 30, NONE, "100"),
-            (8, 33, 60, NONE, "unlimited"),
-            (9, 34, 4, NONE, "4096"),
-            (10, 0, 500, NONE, "100"),
+            (8, 33, 40, NONE, "100"),
+            (9, 33, 20, NONE, "unlimited"),
+            (10, 34, 4, NONE, "4096"),
+            (11, 0, 500, NONE, "100"),
         ]);
         assert_eq!(found, [(7, 0.9, 100.0)]);
     }
 
     #[test]
-    fn the_user_that_comes_nearest_stands_for_those_that_are_far_away() {
-        const NONE: &str = "0000000000000000";
-        let found = reported(&[(8, 33, 20, NONE, "100"), (9, 34, 5, NONE, "4096")]);
-        assert_eq!(found, [(8, 0.2, 100.0)]);
+    fn a_small_limit_of_a_process_that_starts_nothing_does_not_count() {
+        let beside = [(7, 33, 2, NONE, "100"), (8, 33, 120, NONE, "unlimited")];
+        assert_eq!(reported(&beside), []);
+        assert_eq!(reported(&[(8, 33, 3, NONE, "3")]), [], "a sandbox");
         let resource = "0000000001000000";
         assert_eq!(reported(&[(8, 33, 99, resource, "100")]), []);
-        assert_eq!(reported(&[(8, 33, 3, NONE, "3")]), [], "a sandbox");
     }
 }

@@ -126,3 +126,41 @@ fn an_answer_to_another_question_is_called_what_it_is() {
         assert!(!why.remedy.is_empty());
     }
 }
+
+#[test]
+fn the_age_of_open_requests_is_the_median_of_all_samples() {
+    // Three requests that hang, open since 2 s before the window; one of a client that asks every sample.
+    let request = |port: u16, since_ms: u32| {
+        let mut socket = connection(port, 100, (0, 0));
+        socket.info = socket.info.map(|info| TcpInfo {
+            last_data_sent_ms: since_ms + 50,
+            last_data_recv_ms: since_ms,
+            bytes_acked: Some(200),
+            ..info
+        });
+        socket
+    };
+    let moments = [0_u32, 3, 7, 10].map(|at_s| {
+        let mut moment = moment_at(f64::from(at_s));
+        let hangs = [1, 2, 3].map(|port| request(port, 2_000 + 1_000 * at_s));
+        let mut listener = connection(0, 0, (0, 0));
+        listener.state = 10;
+        let sockets = [&[listener, request(4, 30)], &hangs[..]].concat();
+        answer(&mut moment, "tcp", Answer::Tcp(sockets));
+        let owner = Owner {
+            pid: 812,
+            name: "app".to_owned(),
+        };
+        let owners = [1, 2, 3, 4].map(|inode| (inode, owner.clone()));
+        answer(&mut moment, "owners", Answer::Owners(owners.into()));
+        moment
+    });
+    let evidence = evidence(moments.into(), "tcp-dependencies");
+    let process = Subject::new(Kind::Process, 812);
+    let value = |key| evidence.quantity(key, &process).map(|found| found.value);
+    assert_eq!(value(&keys::DEPENDENCY_CLIENTS).ok(), Some(4.0));
+    // 30 ms four times, then 2, 5, 9 and 12 s three times each.
+    assert_eq!(value(&keys::DEPENDENCY_CLIENT_WAIT).ok(), Some(5.0));
+    let unanswered = value(&keys::DEPENDENCY_CLIENTS_UNANSWERED);
+    assert_eq!(unanswered.ok(), Some(3.0));
+}

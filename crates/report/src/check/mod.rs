@@ -136,9 +136,10 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         None => match standing {
             Standing::Act | Standing::Saturated => {
                 let high = resources::high(&report.resources);
-                let sentence = match watched_of_high(report) {
-                    Some(watched) => format!("{watched}; readings are high: {high}"),
-                    None => format!("no rule requires action, but readings are high: {high}"),
+                let none = format!("no rule requires action, but readings are high: {high}");
+                let sentence = match watched_of_high(report, rules) {
+                    Some(watched) => format!("{watched}; {none}"),
+                    None => none,
                 };
                 (MARK_SATURATED, sentence)
             }
@@ -214,8 +215,13 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
     }
 }
 
-/// The sentence to watch about a reading that is high.
-fn watched_of_high(report: &CheckReport) -> Option<&str> {
+/// What is to be watched about a reading that is high, without its details: of the rule that explains it, or of one for readings that no
+/// rule explains.
+fn watched_of_high<'r>(report: &'r CheckReport, rules: &[About]) -> Option<&'r str> {
+    let is_residual = |rule: &str| {
+        let mut residual = rules.iter().filter(|about| about.topic == RESIDUAL);
+        residual.any(|about| about.id == rule)
+    };
     let cells = report.resources.iter().flat_map(Resource::cells);
     let high: Vec<&Cell> = cells
         .map(|(_, cell)| cell)
@@ -224,11 +230,11 @@ fn watched_of_high(report: &CheckReport) -> Option<&str> {
     let mut watched = findings_with(report, Outcome::Watch);
     let first = watched.find(|finding| {
         high.iter().any(|cell| match cell.explained_by.as_str() {
-            "" => cell.subject == finding.subject,
+            "" => cell.subject == finding.subject && is_residual(&finding.rule),
             rule => rule == finding.rule,
         })
-    });
-    first.map(|finding| finding.sentence.as_str())
+    })?;
+    first.sentence.split("; ").next()
 }
 
 /// The resource that the severest finding is about, and the finding as the reason. A guess is not called a limit.
@@ -260,6 +266,9 @@ fn resource(topic: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Topic of the rules about readings that no other rule explains.
+const RESIDUAL: &str = "residual";
 
 /// What it says is about comparisons, so it is the last to name in a verdict.
 const NOISE_GATE: &str = "noise-gate";
@@ -320,14 +329,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_rule_that_speaks_of_many_subjects_is_one_rule() {
-        let said = |rule: &str, finding: Finding| Finding {
-            rule: rule.to_owned(),
-            ..finding
-        };
-        let cpu = |number: u32| Finding::watch(&Subject::new(Kind::Cpu, number), "busy");
-        let report = CheckReport {
+    fn report(findings: Vec<Finding>, resources: Vec<Resource>) -> CheckReport {
+        CheckReport {
             place: None,
             envelope: Envelope {
                 schema: SCHEMA_VERSION,
@@ -346,19 +349,33 @@ mod tests {
             host: String::new(),
             taken: None,
             window_s: 10.0,
-            findings: vec![
-                said("a", cpu(0)),
-                said("a", cpu(1)),
-                said("b", Finding::clear("calm")),
-            ],
+            findings,
             standing: None,
-            resources: Vec::new(),
+            resources,
             tables: Vec::new(),
             readings: Readings::default(),
             jvm: None,
             service: None,
             files: Vec::new(),
-        };
+        }
+    }
+
+    fn said(rule: &str, finding: Finding) -> Finding {
+        Finding {
+            rule: rule.to_owned(),
+            ..finding
+        }
+    }
+
+    #[test]
+    fn a_rule_that_speaks_of_many_subjects_is_one_rule() {
+        let cpu = |number: u32| Finding::watch(&Subject::new(Kind::Cpu, number), "busy");
+        let findings = vec![
+            said("a", cpu(0)),
+            said("a", cpu(1)),
+            said("b", Finding::clear("calm")),
+        ];
+        let report = report(findings, Vec::new());
         let verdict = verdict(&report, &Evidence::over(10.0), &[]);
         assert!(
             verdict
@@ -368,5 +385,51 @@ mod tests {
             verdict.sentence
         );
         assert_eq!(verdict.mark.symbol, "•");
+    }
+
+    #[test]
+    fn a_high_reading_is_named_by_what_is_to_be_watched_about_it() {
+        let process = Subject::new(Kind::Process, 7);
+        let about = |id: &str, topic: &str| About {
+            id: id.to_owned(),
+            topic: topic.to_owned(),
+            summary: String::new(),
+            page: String::new(),
+            needs: Vec::new(),
+            knobs: Vec::new(),
+        };
+        let rules = [
+            about("unexplained-wait", "residual"),
+            about("zombies", "process"),
+        ];
+        let sentence = |rule: &str, subject: &Subject, explained_by: &str| {
+            let watch = Finding::watch(subject, "clients wait; where to look");
+            let cell = Cell {
+                level: Level::High,
+                value: Some(4.0),
+                line: Some(1.0),
+                unit: Some(rungwise_model::evidence::Unit::Count),
+                subject: process.to_string(),
+                note: String::new(),
+                explained_by: explained_by.to_owned(),
+            };
+            let resource = Resource {
+                id: "requests".to_owned(),
+                title: "Requests".to_owned(),
+                utilisation: None,
+                saturation: Some(cell),
+                errors: None,
+            };
+            let report = report(vec![said(rule, watch)], vec![resource]);
+            verdict(&report, &Evidence::over(10.0), &rules).sentence
+        };
+        let high = "no rule requires action, but readings are high: saturation of requests 4";
+        let named = format!("clients wait; {high}");
+        assert_eq!(sentence("unexplained-wait", &process, ""), named);
+        assert_eq!(sentence("runq-delay", &process, "runq-delay"), named);
+        assert_eq!(sentence("zombies", &process, ""), high);
+        assert_eq!(sentence("zombies", &process, "runq-delay"), high);
+        let other = Subject::new(Kind::Process, 8);
+        assert_eq!(sentence("unexplained-wait", &other, ""), high);
     }
 }

@@ -35,17 +35,16 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     measure: Some(Measure::more(&keys::TASKS_SHARE)),
     doc: Doc {
-        looks_for: "Processes and threads of the machine at 80 % of the smaller of kernel.pid_max and kernel.threads-max, or those of a user at 80 % of the soft limit of one of its processes (RLIMIT_NPROC, ulimit -u); or a process with a hundred zombie children.",
+        looks_for: "Processes and threads of the machine at 80 % of the smaller of kernel.pid_max and kernel.threads-max, or those of a user at 80 % of the soft limit of its processes (RLIMIT_NPROC, ulimit -u), if processes with that limit hold half of it; or a process with a hundred zombie children.",
         hurts: "At the limit fork and pthread_create fail with EAGAIN: no login, no new worker, no health check. A JVM throws OutOfMemoryError: unable to create native thread.",
         todo: "Find the program that creates them: ps -eLo pid,comm --no-headers | sort | uniq -c. The limit of a user is raised by LimitNPROC= of its unit, by nproc in /etc/security/limits.conf, or for a running process by prlimit --nproc. Zombies vanish with their parent, or when it handles SIGCHLD; in a container run an init (docker run --init).",
-        wrong: "In a container the limit of its group (pids.max) comes first; rule cgroup-pids-limit covers it. Only processes that start others or threads need room below the limit of their user.",
+        wrong: "In a container the limit of its group (pids.max) comes first; rule cgroup-pids-limit covers it.",
         sources: "fork(2), getrlimit(2), wait(2), proc(5); Documentation/admin-guide/sysctl/kernel.rst.",
     },
     judge,
 };
 
 fn judge(evidence: &Evidence) -> Judgement {
-    let share = evidence.host(&keys::TASKS_SHARE)?;
     let zombies = evidence.each(&keys::PROCESS_ZOMBIES).unwrap_or_default();
     let most = zombies
         .iter()
@@ -58,23 +57,44 @@ fn judge(evidence: &Evidence) -> Judgement {
             number.value
         )
     });
-    let users = users(evidence);
-    if !users.is_empty() {
-        return Ok(users);
-    }
-    if share.value > FULL.value {
-        let more = whose.map_or_else(String::new, |whose| format!("; {whose}"));
+    let share = evidence.host(&keys::TASKS_SHARE);
+    let more = whose
+        .as_ref()
+        .map_or_else(String::new, |whose| format!("; {whose}"));
+    let mut findings = Vec::new();
+    if let Some(share) = share.as_ref().ok().filter(|share| share.value > FULL.value) {
         let sentence = format!(
             "processes and threads are at {} of the machine's limit{more}",
             say::percent(share.value)
         );
-        return Ok(vec![
+        findings.push(
             Finding::act(&Subject::host(), sentence)
                 .severity(Grade::High)
                 .confidence(Grade::High)
                 .cite(share.reading)
                 .refuted_by("fork still succeeds with twice as many tasks"),
-        ]);
+        );
+    }
+    let users = evidence.each(&keys::PROCESS_USER_TASKS).unwrap_or_default();
+    for (process, share) in users.iter().filter(|(_, share)| share.value > FULL.value) {
+        let limit = evidence.quantity(&keys::PROCESS_USER_TASKS_LIMIT, process)?;
+        let sentence = format!(
+            "the user of {} has {:.0} processes and threads and may have {:.0} (RLIMIT_NPROC): at the limit fork and pthread_create \
+             fail{more}",
+            called(evidence, process),
+            share.value * limit.value,
+            limit.value
+        );
+        findings.push(
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+                .cite(share.reading)
+                .refuted_by("`ps -L -U USER --no-headers | wc -l` prints far less than `prlimit --nproc -p PID`"),
+        );
+    }
+    if !findings.is_empty() {
+        return Ok(findings);
     }
     if let (Some(whose), Some((parent, number))) = (whose, most) {
         return Ok(vec![
@@ -85,34 +105,29 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .refuted_by("ps shows no process in state Z"),
         ]);
     }
+    let share = share?;
+    let nearest = users
+        .iter()
+        .map(|(_, user)| user)
+        .fold(&share, |nearest, user| {
+            if user.value > nearest.value {
+                user
+            } else {
+                nearest
+            }
+        });
+    let whose = if nearest.value > share.value {
+        "their user's"
+    } else {
+        "the machine's"
+    };
     let sentence = format!(
-        "processes and threads are at {} of the machine's limit",
-        say::percent(share.value)
+        "processes and threads are at {} of {whose} limit",
+        say::percent(nearest.value)
     );
     Ok(vec![
         Finding::clear(sentence)
-            .below(share.value, FULL.value)
-            .cite(share.reading),
+            .below(nearest.value, FULL.value)
+            .cite(nearest.reading),
     ])
-}
-
-/// Users near the limit of one of their processes.
-fn users(evidence: &Evidence) -> Vec<Finding> {
-    let shares = evidence.each(&keys::PROCESS_USER_TASKS).unwrap_or_default();
-    let near = shares.iter().filter(|(_, share)| share.value > FULL.value);
-    near.map(|(process, share)| {
-        let limit = evidence.quantity(&keys::PROCESS_USER_TASKS_LIMIT, process);
-        let limit = limit.map_or_else(|_| String::new(), |limit| format!(" ({:.0})", limit.value));
-        let sentence = format!(
-            "the user of {} has {} of the processes and threads that it may have{limit}",
-            called(evidence, process),
-            say::percent(share.value)
-        );
-        Finding::act(process, sentence)
-            .severity(Grade::High)
-            .confidence(Grade::High)
-            .cite(share.reading)
-            .refuted_by("it starts a thread although the user has as many as the limit")
-    })
-    .collect()
 }

@@ -26,7 +26,7 @@ pub(crate) static RULE: Rule = Rule {
             &keys::CGROUP_THROTTLED,
             &keys::CPU_BUSY,
             &keys::CPU_RUN_QUEUE,
-            &keys::DEPENDENCY_CLIENT_SILENCE,
+            &keys::DEPENDENCY_CLIENTS_UNANSWERED,
             &keys::DEPENDENCY_CLIENT_WAIT,
             &keys::LOCK_USER_MOVING,
             &keys::LOCK_USER_WAITERS,
@@ -55,7 +55,8 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "A thread that waits answers no requests. The wait is added to every request that the thread serves.",
         todo: "The finding names the resource. What another network namespace sends is lost on the way, or dropped by this host without a counter: \
             run `rungwise check --pid` with the process that is named. `rungwise check --pid` of the service shows whether its own threads wait.",
-        wrong: "Pressure covers the whole machine: the waiting tasks may be a backup or a build, not the service.",
+        wrong: "Pressure covers the whole machine: the waiting tasks may be a backup or a build, not the service. Long polling holds requests on purpose; \
+            where each poll is longer than the window, none of them is answered in it. On a host with more than 1000 TCP sockets, waiting clients are not seen.",
         sources: "Documentation/accounting/psi.rst; Brendan Gregg, \"The USE Method\".",
     },
     judge,
@@ -125,18 +126,23 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     } else if key == &keys::DEPENDENCY_CLIENTS {
         let wait = evidence.quantity(&keys::DEPENDENCY_CLIENT_WAIT, high.subject);
         let wait = wait.map_or(0.0, |wait| wait.value);
-        let silence = evidence.quantity(&keys::DEPENDENCY_CLIENT_SILENCE, high.subject);
-        let silent = silence.is_ok_and(|waits| waits.value >= 1.0);
+        let open = evidence.quantity(&keys::DEPENDENCY_CLIENTS_UNANSWERED, high.subject);
+        let open = open.ok().filter(|open| open.value >= 1.0 && wait >= 5.0);
+        let how = open.map_or_else(
+            || "and its threads do not run".to_owned(),
+            |open| {
+                format!(
+                    "and none of {:.0} that are open for 1 s or more was answered: it hangs, or holds them on purpose (long polling)",
+                    open.value
+                )
+            },
+        );
         format!(
             "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), {}; {}",
             called(evidence, high.subject),
             high.value,
             wait * 1000.0,
-            if silent && wait >= 5.0 {
-                "none answered in the window: it hangs, or holds them on purpose (long polling, BLPOP)"
-            } else {
-                "and its threads do not run"
-            },
+            how,
             where_to_look(evidence, high.subject)
         )
     } else if key == &keys::NETNS_OTHER_STALLS {

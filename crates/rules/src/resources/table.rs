@@ -505,8 +505,16 @@ const REQUEST_CAUSES: &[&str] = &[
     "threads-grow",
 ];
 
+/// Servers whose clients wait until there is work (BLPOP, reserve).
+const HOLDS_REQUESTS: [&str; 4] = [
+    "beanstalkd",
+    "keydb-server",
+    "redis-server",
+    "valkey-server",
+];
+
 /// Requests wait, and their process does not work on them. From 5 s on they may be meant to wait, as in rule `upstream-slow`; but not
-/// where most of the connections wait and none of these is answered.
+/// where half of the connections wait and none of these is answered; some servers hold requests until there is work.
 fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     let value = |key| {
         evidence
@@ -515,7 +523,10 @@ fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     };
     let open = value(&keys::DEPENDENCY_CLIENTS);
     let wait = value(&keys::DEPENDENCY_CLIENT_WAIT);
-    let may_wait = wait >= 5.0 && value(&keys::DEPENDENCY_CLIENT_SILENCE) < 1.0;
+    let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
+    let holds = name.is_ok_and(|name| HOLDS_REQUESTS.contains(&name.value));
+    let answers = value(&keys::DEPENDENCY_CLIENTS_UNANSWERED) < 1.0;
+    let may_wait = wait >= 5.0 && (answers || holds);
     open >= 1.0 && !may_wait && value(&keys::SCHED_PROCESS_CPU) < 0.25 * open.min(4.0)
 }
 

@@ -755,7 +755,7 @@ fn hung(_: &Path) -> Result<Planted> {
             my $socket = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $!;
             syswrite $socket, "GET / HTTP/1.0\r\n\r\n";
             push @held, $socket;
-            sleep 1 if @held > 8;
+            sleep 1 if @held >= 8;
         }"#;
     let (address, port) = (Pair::SERVER.to_string(), HTTP.to_string());
     let callers = start(&client, &["perl", inet, "-e", script, &address, &port])?;
