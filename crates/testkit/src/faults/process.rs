@@ -731,7 +731,8 @@ fn resolver(_: &Path) -> Result<Planted> {
 
 pub(super) const HUNG: Fault = Fault {
     id: "service: hangs",
-    planted: "A server that reads requests and answers none, eight of which have been open for 6 s; another comes every second.",
+    planted: "A server that answers the first request of each connection and never the second, as when all its threads wait for one lock; \
+              eight requests have been open for 6 s, and another comes every second.",
     speaks: &[Says {
         first: true,
         ..watches("unexplained-wait", "process/PID")
@@ -746,14 +747,22 @@ fn hung(_: &Path) -> Result<Planted> {
     let script = r"
         my $queue = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 64, ReuseAddr => 1) or die $!;
         my @held;
-        while (my $caller = $queue->accept) { sysread $caller, my $request, 64; push @held, $caller }";
+        while (my $caller = $queue->accept) {
+            sysread $caller, my $request, 64;
+            syswrite $caller, 'done';
+            sysread $caller, $request, 64;
+            push @held, $caller;
+        }";
     let service = start(&server, &["perl", inet, "-e", script, &HTTP.to_string()])?;
     ready(&service, HTTP)?;
     let script = r#"
         my @held;
         while (1) {
             my $socket = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $!;
-            syswrite $socket, "GET / HTTP/1.0\r\n\r\n";
+            syswrite $socket, "GET /first";
+            sysread $socket, my $answer, 64;
+            select undef, undef, undef, 0.03;
+            syswrite $socket, "GET /second";
             push @held, $socket;
             sleep 1 if @held >= 8;
         }"#;
