@@ -203,11 +203,11 @@ struct Waits<'a> {
 }
 
 /// The sockets of each full sample.
-fn complete<'a>(window: &Window<'a>) -> Vec<&'a [TcpSocket]> {
-    let answers = window.answers("tcp").unwrap_or_default().into_iter();
-    let sockets = answers.filter_map(|(_, answer)| match answer {
-        Answer::Tcp(sockets) => Some(&sockets[..]),
-        _ => None,
+fn complete<'a>(window: &Window<'a>) -> Result<Vec<&'a [TcpSocket]>, Absence> {
+    let answers = window.answers("tcp")?.into_iter();
+    let sockets = answers.map(|(_, answer)| match answer {
+        Answer::Tcp(sockets) => Ok(&sockets[..]),
+        other => Err(misplaced("tcp", other)),
     });
     sockets.collect()
 }
@@ -218,17 +218,13 @@ fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
     let attempts = all.iter().copied().flatten();
     let attempts = attempts.filter(|socket| socket.state == SYN_SENT);
     let tried: HashSet<Endpoint> = attempts.map(|socket| socket.remote).collect();
-    let mut full_samples = Vec::new();
-    for (_, answer) in window.answers("tcp")? {
-        match answer {
-            Answer::Tcp(sockets) => full_samples.push(Sample::of(sockets, &courses, &tried)),
-            other => return Err(misplaced("tcp", other)),
-        }
-    }
+    let complete = complete(window)?;
+    let full_samples = complete.iter();
+    let full_samples = full_samples.map(|sockets| Sample::of(sockets, &courses, &tried));
     let samples = all.into_iter();
     let samples = samples.map(|sockets| Sample::of(sockets, &courses, &tried));
     Ok(Waits {
-        full_samples,
+        full_samples: full_samples.collect(),
         samples: samples.collect(),
         resolving: dns::queries(window),
     })
@@ -426,7 +422,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let owner = found.or_else(|| earlier.get(&inode).copied())?;
         Some(owner.pid)
     };
-    clients(evidence, &waits, &hung_ports(&complete(window)), &owner);
+    let hung = complete(window).map(|sockets| hung_ports(&sockets));
+    clients(evidence, &waits, &hung.unwrap_or_default(), &owner);
     upstreams(evidence, &waits, &owner);
     answers(evidence, &waits, &owner);
     let connecting = waits.connecting();

@@ -16,7 +16,7 @@ const LATE: Threshold = Threshold {
     origin: "forty times a request to a local service; sampled at random instants, a request that takes 40 ms has been open for 20 ms",
 };
 
-const LONG: Threshold = Threshold {
+pub(crate) const LONG: Threshold = Threshold {
     name: "time from which on the request may be a long poll",
     value: 5.0,
     origin: "own guess: long polling holds requests for 5 s and more",

@@ -8,6 +8,7 @@ use rungwise_model::keys;
 
 use super::{busiest, clear, unexplained};
 use crate::process::SERVICE;
+use crate::process::upstream_slow::LONG;
 use crate::process::{called, is_service};
 use crate::resources::{High, Means};
 use crate::rule::needs;
@@ -127,7 +128,9 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         let wait = evidence.quantity(&keys::DEPENDENCY_CLIENT_WAIT, high.subject);
         let wait = wait.map_or(0.0, |wait| wait.value);
         let open = evidence.quantity(&keys::DEPENDENCY_CLIENTS_UNANSWERED, high.subject);
-        let open = open.ok().filter(|open| open.value >= 1.0 && wait >= 5.0);
+        let open = open
+            .ok()
+            .filter(|open| open.value >= 1.0 && wait >= LONG.value);
         let how = open.map_or_else(
             || "and its threads do not run".to_owned(),
             |open| {

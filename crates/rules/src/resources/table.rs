@@ -8,6 +8,7 @@ use rungwise_model::keys;
 
 use super::{Gauge, Means, Row};
 use crate::net::other_namespaces;
+use crate::process::upstream_slow::LONG;
 use crate::process::user_lock;
 use crate::residual;
 
@@ -513,7 +514,7 @@ const HOLDS_REQUESTS: [&str; 4] = [
     "valkey-server",
 ];
 
-/// Requests wait, and their process does not work on them. From 5 s on they may be meant to wait, as in rule `upstream-slow`; but not
+/// Requests wait, and their process does not work on them. From `LONG` on they may be meant to wait, but not
 /// where half of the connections wait and none of these is answered; some servers hold requests until there is work.
 fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     let value = |key| {
@@ -526,7 +527,7 @@ fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
     let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
     let holds = name.is_ok_and(|name| HOLDS_REQUESTS.contains(&name.value));
     let answers = value(&keys::DEPENDENCY_CLIENTS_UNANSWERED) < 1.0;
-    let may_wait = wait >= 5.0 && (answers || holds);
+    let may_wait = wait >= LONG.value && (answers || holds);
     open >= 1.0 && !may_wait && value(&keys::SCHED_PROCESS_CPU) < 0.25 * open.min(4.0)
 }
 

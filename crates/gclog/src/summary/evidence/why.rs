@@ -137,8 +137,8 @@ impl Why {
                 "include the start of the log, where JDK 8 and later write it; add -Xlog:gc*,gc+init,arguments (JDK 8: no option)"
             }
             Self::Machine => {
-                "include the start of the log, where JDK 8, and 17 and later, write it (JDK 11 for ZGC and Shenandoah only), with -Xlog:gc*,gc+init; \
-                 for a running JVM, `rungwise jvm flags PID` compares heap and machine"
+                "include the start of the log, where JDK 8, and 17 and later, write it, with -Xlog:gc*,gc+init; for a running JVM, \
+                 `rungwise jvm flags --for PID` compares heap and machine"
             }
             Self::HiddenPauses => "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
             Self::Humongous => "with G1, add -Xlog:gc+heap",
