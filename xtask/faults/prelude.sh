@@ -101,6 +101,16 @@ slowdisk() {
     chmod 777 disk
 }
 
+# limiteddisk MEGABYTES: the same, on a disk that carries 8 MB a second, of all programs together.
+limiteddisk() {
+    mkdir -p served disk
+    nbdfuse "$TMP/served/disk" [ nbdkit --filter=rate memory "$1M" rate=64000000 burstiness=0.05 ] &
+    until [ -e served/disk ]; do sleep 0.05; done
+    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard served/disk
+    mount -o loop,nodiscard served/disk disk
+    chmod 777 disk
+}
+
 # stops STOPPED_MS WORKING_MS: a slow disk stops for so long, works for so long, and again. Undo it by `fsfreeze --unfreeze below`.
 stops() {
     perl -e 'open my $disk, "<", shift or die $!;

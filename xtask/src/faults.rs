@@ -176,6 +176,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
     let mut trials = Vec::new();
     let day = kept::day(None)?;
     for plan in &plans {
+        let mut second = Harm::Harmless;
         let tried = match &plan.what {
             What::Host(host) => host::run(host, plan.number, &kinds, &programs, &interrupted).map(|tried| {
                 let void = if options.rehearse {
@@ -191,6 +192,9 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                     "cured": tried.cure.as_ref().and_then(|cure| cure.load.as_ref().ok()),
                 });
                 let cured = tried.cured();
+                if matches!(host.beside, plan::Beside::Fault(_)) {
+                    second = Harm::between(&tried.after, &tried.without);
+                }
                 (tried.harm(), void, table::measured(&tried), facts, cured, tried.document, tried.verdict, Some(tried.subjects))
             }),
             What::Jvm(plan) => jvms.run(plan, &programs, &interrupted).map(|tried| {
@@ -218,7 +222,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         let expects = plan.expects();
         let score = match &void {
             Some(_) => Score::Void,
-            None => match Score::rate(harm, &expects, &said) {
+            None => match Score::rate(harm, second, &expects, &said) {
                 Score::FalseAct if plan.forewarned(&said.acts) => Score::Weak,
                 score => score,
             },

@@ -95,6 +95,12 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "libnbd-bin",
+        program: "nbdfuse",
+        reason: "makes the server's disk below a file, for a planted disk that is busy with other programs",
+        unpacked: None,
+    },
+    Package {
         name: "linux-image-cloud-amd64",
         program: "vmlinuz-*-cloud-amd64",
         reason: "the guest in which faults are planted in control groups of version 2 boots it",
@@ -113,6 +119,12 @@ pub const PACKAGES: &[Package] = &[
         name: "memcached",
         program: "memcached",
         reason: "is asked by `load memcached` and counts what it was asked; has faults planted in it by `cargo xtask faults`",
+        unpacked: None,
+    },
+    Package {
+        name: "nbdkit",
+        program: "nbdkit",
+        reason: "serves a disk that carries few bytes a second",
         unpacked: None,
     },
     Package {
@@ -149,6 +161,12 @@ pub const PACKAGES: &[Package] = &[
         name: "postgresql",
         program: "pg_ctlcluster",
         reason: "locks a row that pgbench sessions wait for",
+        unpacked: None,
+    },
+    Package {
+        name: "python3",
+        program: "python3",
+        reason: "runs a server whose threads share one lock",
         unpacked: None,
     },
     Package {

@@ -1,11 +1,12 @@
 //! `cargo xtask test`: the packages and the JVMs first, then every test of the workspace in one `cargo test`.
 //!
 //! `cargo test` on a whole workspace runs unit, integration and documentation tests and builds the
-//! examples. Its output is not touched, so its closing lines stay where scripts look for them. What tests skipped, because a
-//! JVM or the like was missing, is summed up behind them.
+//! examples. Its output is not touched, so its closing lines stay where scripts look for them. Which tests failed, and what
+//! was skipped because a JVM or the like was missing, is summed up behind them: a log is often kept by its end only.
 
 use std::collections::BTreeSet;
-use std::process::ExitCode;
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -31,46 +32,97 @@ pub fn run(tree: &Tree, no_install: bool, args: &[String]) -> Result<ExitCode> {
     jvms::provide(no_install)?;
     tree.write(LIST, "")?;
     let began = Instant::now();
-    let status = tree
-        .cargo()
+    let mut cargo = tree.cargo();
+    cargo
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(args)
         .env("PATH", packages::path()?)
-        .env(SKIPPED, tree.join(LIST))
-        .status()
-        .context("cannot run cargo test")?;
-    ended(tree, status.success(), began)
+        .env(SKIPPED, tree.join(LIST));
+    let (passed, failures) = ran(&mut cargo)?;
+    ended(tree, passed, &failures, began)
 }
 
 /// Runs the tests that need neither root nor packages nor a JVM; what such a test finds missing after all is summed up as skipped.
 pub fn fast(tree: &Tree, args: &[String]) -> Result<ExitCode> {
     tree.write(LIST, "")?;
     let began = Instant::now();
-    let mut passed = true;
+    let (mut passed, mut failures) = (true, Failures::default());
     // The binary's own tests run services, namespaces and JVMs, all but those of recorded hosts.
     for selected in [
         &["--workspace", "--exclude", "rungwise"][..],
         &["--package", "rungwise", "--bins", "--test", "hosts"],
     ] {
-        let status = tree
-            .cargo()
+        let mut cargo = tree.cargo();
+        cargo
             .args(["test", "--no-fail-fast"])
             .args(selected)
             .args(args)
-            .env(SKIPPED, tree.join(LIST))
-            .status()
-            .context("cannot run cargo test")?;
-        passed &= status.success();
+            .env(SKIPPED, tree.join(LIST));
+        let (has_passed, more) = ran(&mut cargo)?;
+        passed &= has_passed;
+        failures.lines.extend(more.lines);
     }
-    ended(tree, passed, began)
+    ended(tree, passed, &failures, began)
 }
 
-fn ended(tree: &Tree, passed: bool, began: Instant) -> Result<ExitCode> {
+/// Runs `cargo test`; whether it passed, and which tests failed. On a terminal, where they are in sight, these are not collected.
+fn ran(cargo: &mut Command) -> Result<(bool, Failures)> {
+    let mut failures = Failures::default();
+    if std::io::stdout().is_terminal() {
+        let status = cargo.status().context("cannot run cargo test")?;
+        return Ok((status.success(), failures));
+    }
+    let mut child = cargo
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run cargo test")?;
+    let output = child.stdout.take().context("cargo test has no output")?;
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    let mut stdout = std::io::stdout().lock();
+    while output.read_until(b'\n', &mut line)? > 0 {
+        stdout.write_all(&line)?;
+        failures.read(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    Ok((child.wait()?.success(), failures))
+}
+
+/// Lines of each message of a panic that are kept: its place and the begin of what it says.
+const KEPT: usize = 4;
+
+/// Names of failed tests, and how their messages begin.
+#[derive(Debug, Default, PartialEq)]
+struct Failures {
+    lines: Vec<String>,
+    /// Lines that still belong to the message.
+    wanted: usize,
+}
+
+impl Failures {
+    /// Takes the next line of the output.
+    fn read(&mut self, line: &str) {
+        let is_name = line.starts_with("---- ") && line.ends_with(" stdout ----");
+        let is_panic = line.starts_with("thread '") && line.contains(" panicked at ");
+        if is_panic {
+            self.wanted = KEPT;
+        }
+        if is_name || self.wanted > 0 {
+            self.lines.push(line.to_owned());
+        }
+        self.wanted = self.wanted.saturating_sub(1);
+    }
+}
+
+fn ended(tree: &Tree, passed: bool, failures: &Failures, began: Instant) -> Result<ExitCode> {
     let word = if passed {
         "every test passed"
     } else {
         "tests failed"
     };
+    for line in &failures.lines {
+        eprintln!("  {line}");
+    }
     eprintln!("xtask: {word} after {} s", began.elapsed().as_secs());
     eprint!("{}", summed_up(&tree.read(LIST)?));
     Ok(if passed {
@@ -135,6 +187,39 @@ pub(crate) fn provide(no_install: bool) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failed_tests_are_named_with_the_begin_of_their_messages() {
+        let output = "\
+test a ... ok
+test b ... FAILED
+
+failures:
+
+---- b stdout ----
+the service listens
+
+thread 'b' (7) panicked at src/b.rs:3:5:
+assertion `left == right` failed: stdout:
+{
+  \"schema\": 1,
+  \"document\": \"check\"
+}
+
+failures:
+    b
+";
+        let mut failures = Failures::default();
+        output.lines().for_each(|line| failures.read(line));
+        let expected = [
+            "---- b stdout ----",
+            "thread 'b' (7) panicked at src/b.rs:3:5:",
+            "assertion `left == right` failed: stdout:",
+            "{",
+            "  \"schema\": 1,",
+        ];
+        assert_eq!(failures.lines, expected);
+    }
 
     #[test]
     fn what_was_skipped_is_summed_up_once_and_nothing_else_is_said() {

@@ -10,6 +10,8 @@ pub struct FutexWait {
     pub address: u64,
     /// The word is a held lock, not a condition, a semaphore or an empty queue.
     pub is_lock: bool,
+    /// The wait ends after a given time, whether it is woken or not.
+    pub is_timed: bool,
 }
 
 /// Numbers of futex: x86-64; arm64, riscv64 and loongarch64; s390x; ppc64.
@@ -24,6 +26,7 @@ pub fn futex_wait(text: &str) -> Option<FutexWait> {
     let number: u64 = words.next()?.parse().ok()?;
     let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let (address, operation, value) = (argument()?, argument()?, argument()?);
+    let is_timed = argument().is_some_and(|timeout| timeout != 0);
     // Flags: private 128, realtime clock 256. FUTEX_WAIT 0, LOCK_PI 6, WAIT_BITSET 9, LOCK_PI2 13.
     let is_wait = operation < 512 && matches!(operation & 127, 0 | 6 | 9 | 13);
     if !FUTEX.contains(&number) || !is_wait {
@@ -31,11 +34,16 @@ pub fn futex_wait(text: &str) -> Option<FutexWait> {
     }
     // The word while a lock is held and waited for. glibc: 2 for a mutex (lowlevellock.h), 2 and 3 for a rwlock
     // (pthread_rwlock_common.c). Rust: 2 for a Mutex, bit 30 for the readers of an RwLock (sys/sync/rwlock/futex.rs). musl: the sign bit. An
-    // empty condition or semaphore has 0 there.
+    // empty condition or semaphore has 0 there; a condition of glibc 2.41 and later has a counter, so that a wait with a time limit is one for a
+    // lock only with 2 or 3.
     let value = value as u32;
-    let is_lock =
-        matches!(operation & 127, 6 | 13) || matches!(value, 2 | 3) || value & 0xc000_0000 != 0;
-    Some(FutexWait { address, is_lock })
+    let is_flagged = value & 0xc000_0000 != 0 && !is_timed;
+    let is_lock = matches!(operation & 127, 6 | 13) || matches!(value, 2 | 3) || is_flagged;
+    Some(FutexWait {
+        address,
+        is_lock,
+        is_timed,
+    })
 }
 
 /// The thread sleeps in fsync(2), fdatasync(2), `sync_file_range(2)`, syncfs(2) or msync(2).
@@ -117,11 +125,16 @@ mod tests {
             futex_wait(mutex),
             Some(FutexWait {
                 address: 0x55d0,
-                is_lock: true
+                is_lock: true,
+                is_timed: false,
             })
         );
         let condition = "202 0x55d0 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f10";
         assert_eq!(is_lock(condition), Some(false));
+        let python = "202 0x55d0 0x89 0x0 0x7f0c 0x0 0xffffffff 0x7ffe 0x7f10";
+        assert!(futex_wait(python).is_some_and(|wait| wait.is_timed && !wait.is_lock));
+        let counter = "202 0x55d0 0x89 0x40000001 0x7f0c 0x0 0xffffffff 0x7ffe 0x7f10";
+        assert_eq!(is_lock(counter), Some(false));
         let rwlock = "98 0x55d0 0x189 0x3 0x0 0x0 0xffffffff 0x7ffe 0x7f10";
         assert_eq!(is_lock(rwlock), Some(true));
         let readers_of_rust = "202 0x55d0 0x89 0x7fffffff 0x0 0x0 0xffffffff 0x7ffe 0x7f10";

@@ -86,6 +86,8 @@ pub struct RunTime {
     pub ran_ns: u64,
     /// Nanoseconds runnable without a CPU.
     pub waited_ns: u64,
+    /// Times that it was given a CPU.
+    pub slices: u64,
 }
 
 /// Reads `schedstat`. A kernel that does not count prints zeros (`sched_info_on`), which are not values: the task
@@ -94,7 +96,11 @@ pub fn schedstat(text: &str) -> Option<RunTime> {
     let mut words = text.split_ascii_whitespace();
     let mut number = || words.next()?.parse::<u64>().ok();
     let (ran_ns, waited_ns, slices) = (number()?, number()?, number()?);
-    (ran_ns != 0 || waited_ns != 0 || slices != 0).then_some(RunTime { ran_ns, waited_ns })
+    (ran_ns != 0 || waited_ns != 0 || slices != 0).then_some(RunTime {
+        ran_ns,
+        waited_ns,
+        slices,
+    })
 }
 
 #[cfg(test)]

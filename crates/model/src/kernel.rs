@@ -655,7 +655,8 @@ pub struct Connects {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// Runs of threads of at least 5 ms. A run begins when a thread comes to a CPU and ends when it waits; being preempted does not end it.
+/// Runs of threads of at least 5 ms. A run begins when a thread comes to a CPU and ends when it waits; being preempted does not end
+/// it, and does not count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LongRuns {
     /// Seconds they were watched for.
@@ -671,6 +672,18 @@ pub struct LongRun {
     pub process: u32,
     /// Its number.
     pub thread: u32,
+    /// How many there were.
+    pub number: u64,
+    /// How long they took together, seconds.
+    pub seconds: f64,
+    /// Its runs that were shorter; older captures lack them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<ShortRuns>,
+}
+
+/// The runs of one thread below 5 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShortRuns {
     /// How many there were.
     pub number: u64,
     /// How long they took together, seconds.

@@ -22,6 +22,9 @@ pub struct Capture {
     /// The judged process, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// The process that took the samples, whose own threads are not read; none in a capture of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampler: Option<u32>,
     /// The service whose connections were sampled, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,

@@ -1,7 +1,7 @@
 //! Samples a machine: reads the sources of all probes, each once, and stores their contents unchanged.
 //!
-//! Nothing is opened for writing here, no rule table is listed by a tool that would create it, and only the sources
-//! named by the probes are read. What cannot be read is kept with the reason.
+//! Nothing is opened for writing, no rule table is listed by a tool that would create it, only sources of probes are read. What
+//! cannot be read is kept with the reason.
 
 mod chosen;
 mod sample;
@@ -19,7 +19,7 @@ use rungwise_model::kernel::{Answer, Question};
 use rungwise_model::service::ServicePort;
 
 use self::chosen::{Chosen, MOST_WAITING};
-use self::sample::{Depth, places};
+use self::sample::{Depth, EveryNth, places};
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
 use crate::groups::Groups;
 use crate::probe::{Source, What, When};
@@ -69,9 +69,8 @@ impl Position {
     }
 }
 
-/// Samples a machine several times over `window` and gathers the results. With a window of zero there is one sample.
-///
-/// `wait` sleeps until the next sample and returns whether to continue; if not, the current sample is the last.
+/// Samples a machine several times over `window`; with a window of zero once. `wait` sleeps until the next sample and returns
+/// whether to continue; if not, the current sample is the last.
 pub fn gather(
     host: &dyn Host,
     process: Option<Process>,
@@ -95,8 +94,7 @@ pub fn gather_service(
     let mut reader = Reader::new(host, process.as_ref().map(|process| process.pid));
     let began = now();
     let since = || now().saturating_duration_since(began);
-    let mut moments = Vec::new();
-    let mut samples = Vec::new();
+    let (mut moments, mut samples) = (Vec::new(), Vec::new());
     if window.is_zero() {
         moments.push(reader.full_sample(Position::Only, &moments, 0.0));
         service.begin(&moments[0], window);
@@ -140,20 +138,18 @@ pub fn gather_service(
                 service.sample(at_s, true);
                 break;
             }
-            if let [first, second] = &moments[..] {
-                let services = &reader.chosen.service;
-                reader.chosen.service = process::services_between(first, second, services);
-            }
+            reader.choose_working(&moments);
         }
     }
     let mut capture = Capture {
         process,
+        sampler: Some(std::process::id()),
         service: service.end(),
         moments,
         samples,
         ..Capture::default()
     };
-    // First of all, since sockets of the last sample close within milliseconds.
+    // First, since sockets of the last sample close within milliseconds.
     reader.owners(&mut capture);
     capture.machine = machine::fingerprint(host);
     capture
@@ -173,8 +169,10 @@ struct Reader<'h> {
     kept: BTreeMap<String, File>,
     /// Control groups that are limited.
     groups: Groups,
-    /// There are few enough sockets to list them often.
-    samples_sockets: bool,
+    /// How often TCP sockets are listed between the full samples.
+    sockets: EveryNth,
+    /// There are few enough sockets to list those of UDP and Unix often.
+    samples_datagrams: bool,
     /// DNS queries that wait.
     queries: process::dns::Running,
 }
@@ -194,7 +192,8 @@ impl<'h> Reader<'h> {
             folders: Folders::new(),
             kept: BTreeMap::new(),
             groups: Groups::default(),
-            samples_sockets: false,
+            sockets: EveryNth::default(),
+            samples_datagrams: false,
             queries: process::dns::Running::default(),
         }
     }
@@ -699,10 +698,17 @@ mod tests {
         let seen: Vec<usize> = moments.iter().map(|moment| tcp(moment).len()).collect();
         assert_eq!(seen, [1_201, 2, 2, 1_201]);
         assert_eq!(tcp(&moments[1]), [7, 2_000]);
-        let few = vec![socket(1, 1, 0), socket(2, 1, 0)];
-        let host = invented().with_answer(Question::Tcp, Answer::Tcp(few));
-        let moments = gathered(&host, None).moments;
-        assert!(moments.iter().all(|moment| tcp(moment).len() == 2));
+        let sampled = |count: u16| {
+            let few = Answer::Tcp((1..=count).map(|port| socket(port, 1, 0)).collect());
+            let capture = gathered(&invented().with_answer(Question::Tcp, few), None);
+            let listed = |moment: &Moment| tcp(moment).len() == usize::from(count);
+            assert_eq!(capture.moments.iter().all(listed), count <= 1_000);
+            let samples = capture.samples.iter();
+            samples
+                .filter(|one| one.answers.contains_key("tcp"))
+                .count()
+        };
+        assert_eq!([300, 301, 1_000, 1_001].map(sampled), [21, 10, 5, 0]);
     }
 
     #[test]

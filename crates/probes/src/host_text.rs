@@ -58,6 +58,7 @@ pub(crate) fn read(top: &Path) -> Result<Capture> {
         machine: about.machine,
         service: None,
         process: about.process,
+        sampler: None,
         moments: Vec::new(),
         samples: Vec::new(),
     };

@@ -106,6 +106,8 @@ pub static PROBES: &[&Probe] = &[
     &cpu::virtualisation::PROBE,
 ];
 
+pub use process::waiters::{ContendedLock, contended_locks, keep_stack};
+
 /// The evidence of all probes from a capture.
 pub fn evidence(capture: &Capture) -> Evidence {
     let window = Window::of(capture);

@@ -20,7 +20,7 @@ use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
 use rungwise_host::live::Live;
 use rungwise_model::kernel::{
-    Connects, Events, FailedConnects, LongRun, LongRuns, SyncTimes, Syncs,
+    Connects, Events, FailedConnects, LongRun, LongRuns, ShortRuns, SyncTimes, Syncs,
 };
 
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ const SYNC: &str = "fsync";
 /// As perf-stat(1) calls it; counted by the scheduler itself, without a tracepoint.
 const MIGRATION: &str = "cpu-migrations";
 
-/// Samples per second, CPU and event at most; a prime, out of step with timers.
+/// Samples per second and CPU at most, of events that may come a million times a second; a prime, out of step with timers.
 const HZ: u64 = 997;
 /// How often the rings are emptied: at that rate and 50 functions a stack, a fifth full.
 const EVERY: Duration = Duration::from_millis(100);
@@ -298,7 +298,13 @@ impl Watch {
                 let mut builder = perf::on_cpu(tracepoint, cpu);
                 // Stacks begin with the name of their task, drops do not.
                 let named = extra.contains(SampleFlag::CALLCHAIN);
-                builder.sample_frequency(HZ).comm(named).task(named);
+                builder.comm(named).task(named);
+                // The kernel needs some ticks to adapt a frequency: of a burst of calls it takes a few, and none of those that fail at its end.
+                if event == CONNECT {
+                    builder.sample_period(1);
+                } else {
+                    builder.sample_frequency(HZ);
+                }
                 let fields = SampleFlag::TID | SampleFlag::PERIOD | extra;
                 Ring::open(&mut builder, fields)
             })?,
@@ -374,7 +380,7 @@ impl Calls {
         }
     }
 
-    /// Calls that failed with this error. A single sample may stand for many calls that did not fail.
+    /// Calls that failed with this error; a single one is left out.
     fn of(&self, error: i32) -> Option<u64> {
         let (samples, calls) = self.failed.get(&error)?;
         (*samples > 1).then_some(*calls)
@@ -514,11 +520,15 @@ impl Reader {
             switches.disable();
             switches.drain();
             let threads = switches.into_long().into_iter();
-            let threads = threads.map(|((process, thread), (number, ns))| LongRun {
+            let threads = threads.map(|((process, thread), counts)| LongRun {
                 process,
                 thread,
-                number,
-                seconds: ns as f64 / 1e9,
+                number: counts.long,
+                seconds: counts.long_ns as f64 / 1e9,
+                short: Some(ShortRuns {
+                    number: counts.short,
+                    seconds: counts.short_ns as f64 / 1e9,
+                }),
             });
             self.long_runs = Some(LongRuns {
                 seconds,

@@ -3,7 +3,7 @@
 //! A thread that serves many clients one after the other lets all of them wait while it is busy with one. Its share of a CPU does not show
 //! that: ten requests of 10 ms use as much as a thousand of 0.1 ms. The kernel records each switch of each CPU
 //! (`PERF_RECORD_SWITCH_CPU_WIDE`), and whether the thread that leaves would rather go on. A run begins when a thread comes to a CPU and
-//! ends when it waits; being preempted does not end it, for its clients wait on.
+//! ends when it waits; being preempted does not end it, and the time without a CPU does not count: other rules know of that.
 //! Sources: `perf_event_open(2)`; `perf_event_switch` in kernel/events/core.c of Linux 6.18.
 
 use std::collections::{BTreeMap, HashMap};
@@ -83,18 +83,33 @@ impl Watch {
         *seen >= ENOUGH
     }
 
-    /// Long runs by process and thread: how many, and how long in all, ns.
-    pub(crate) fn into_long(self) -> BTreeMap<(u32, u32), (u64, u64)> {
-        self.runs.long
+    /// Runs of the threads that had long ones, by process and thread.
+    pub(crate) fn into_long(self) -> BTreeMap<(u32, u32), RunCounts> {
+        self.runs.into_long()
     }
 }
 
-/// The runs under way, and the long ones that have ended.
+/// The runs of one thread, and how long they took in all, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunCounts {
+    pub(crate) long: u64,
+    pub(crate) long_ns: u64,
+    pub(crate) short: u64,
+    pub(crate) short_ns: u64,
+}
+
+/// A run under way: since when it is on a CPU, and how long it was on one before.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    since: Option<u64>,
+    before: u64,
+}
+
+/// The runs under way, by thread, and those that have ended, by process and thread.
 #[derive(Debug, Default)]
 struct Runs {
-    /// By thread: when it came to a CPU, and whether it was preempted since.
-    running: HashMap<u32, (u64, bool)>,
-    long: BTreeMap<(u32, u32), (u64, u64)>,
+    running: HashMap<u32, Running>,
+    ended: HashMap<(u32, u32), RunCounts>,
 }
 
 impl Runs {
@@ -103,24 +118,41 @@ impl Runs {
             return;
         }
         if !switch.leaves {
-            let run = self.running.entry(switch.thread);
-            let (began, preempted) = run.or_insert((switch.time, false));
+            let begun = self.running.get(&switch.thread);
             // One that did not leave has left unseen.
-            if !std::mem::take(preempted) {
-                *began = switch.time;
-            }
-        } else if switch.preempted {
-            if let Some((_, preempted)) = self.running.get_mut(&switch.thread) {
-                *preempted = true;
-            }
-        } else if let Some((began, _)) = self.running.remove(&switch.thread) {
-            let length = switch.time.saturating_sub(began);
-            if length >= LONG_NS {
-                let long = self.long.entry((switch.process, switch.thread));
-                let (number, sum) = long.or_default();
-                (*number, *sum) = (*number + 1, *sum + length);
-            }
+            let preempted = begun.filter(|run| run.since.is_none());
+            let run = Running {
+                since: Some(switch.time),
+                before: preempted.map_or(0, |run| run.before),
+            };
+            self.running.insert(switch.thread, run);
+            return;
         }
+        let Some(run) = self.running.get_mut(&switch.thread) else {
+            return;
+        };
+        if let Some(since) = run.since.take() {
+            run.before += switch.time.saturating_sub(since);
+        }
+        if switch.preempted {
+            return;
+        }
+        let length = run.before;
+        self.running.remove(&switch.thread);
+        let counts = self.ended.entry((switch.process, switch.thread));
+        let counts = counts.or_default();
+        if length >= LONG_NS {
+            (counts.long, counts.long_ns) = (counts.long + 1, counts.long_ns + length);
+        } else {
+            (counts.short, counts.short_ns) = (counts.short + 1, counts.short_ns + length);
+        }
+    }
+
+    fn into_long(self) -> BTreeMap<(u32, u32), RunCounts> {
+        self.ended
+            .into_iter()
+            .filter(|(_, counts)| counts.long > 0)
+            .collect()
     }
 
     /// Switches were lost: what is under way may have begun anew.
@@ -135,7 +167,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn runs(switches: &[(u64, u32, Option<bool>)]) -> Vec<((u32, u32), (u64, u64))> {
+    fn runs(switches: &[(u64, u32, Option<bool>)]) -> Vec<((u32, u32), RunCounts)> {
         let mut runs = Runs::default();
         for (ms, thread, leaves) in switches {
             runs.take(&Switch {
@@ -146,7 +178,16 @@ mod tests {
                 preempted: *leaves == Some(true),
             });
         }
-        runs.long.into_iter().collect()
+        runs.into_long().into_iter().collect()
+    }
+
+    fn counts(long: u64, long_ms: u64, short: u64, short_ms: u64) -> RunCounts {
+        RunCounts {
+            long,
+            long_ns: long_ms * MS,
+            short,
+            short_ns: short_ms * MS,
+        }
     }
 
     #[test]
@@ -155,7 +196,9 @@ mod tests {
         let short = [(0, 8, comes), (4, 8, waits), (9, 8, comes), (10, 8, waits)];
         assert!(runs(&short).is_empty());
         let long = [(0, 8, comes), (6, 8, waits), (20, 8, comes), (31, 8, waits)];
-        assert_eq!(runs(&long), [((7, 8), (2, 17 * MS))]);
+        assert_eq!(runs(&long), [((7, 8), counts(2, 17, 0, 0))]);
+        let both = [&long[..], &[(40, 8, comes), (41, 8, waits)]].concat();
+        assert_eq!(runs(&both), [((7, 8), counts(2, 17, 1, 1))]);
     }
 
     #[test]
@@ -169,7 +212,10 @@ mod tests {
             (4, 8, comes),
             (7, 8, waits),
         ];
-        assert_eq!(runs(&switches), [((7, 8), (1, 7 * MS))]);
+        assert_eq!(runs(&switches), [((7, 8), counts(1, 6, 0, 0))]);
+        let mut shorter = switches;
+        shorter[5].0 = 5;
+        assert!(runs(&shorter).is_empty(), "4 ms on a CPU");
     }
 
     #[test]
@@ -180,7 +226,8 @@ mod tests {
         assert!(runs(&[(50, 8, waits)]).is_empty());
         assert!(runs(&[(0, 0, comes), (50, 0, waits)]).is_empty());
         let mut lossy = Runs::default();
-        lossy.running.insert(8, (0, false));
+        let since = Some(0);
+        lossy.running.insert(8, Running { since, before: 0 });
         lossy.forget();
         assert!(lossy.running.is_empty());
     }

@@ -25,6 +25,7 @@ const CAUSES: &[(&str, &[&str])] = &[
             "clients-unread",
             "runq-delay",
             "tcp-recvq-pile",
+            "thread-saturated",
             "udp-rcvbuf-drop",
         ],
     ),
@@ -108,7 +109,11 @@ const CAUSES: &[(&str, &[&str])] = &[
             "user-lock",
         ],
     ),
-    ("dns-unanswered", &["clients-unread", "upstream-slow"]),
+    // The kernel gives no reason for answers that are unread when their socket is closed.
+    (
+        "dns-unanswered",
+        &["clients-unread", "unexplained-loss", "upstream-slow"],
+    ),
     ("fork-storm", &["runq-delay"]),
     (
         "neigh-full",

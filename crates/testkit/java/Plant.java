@@ -485,19 +485,25 @@ public class Plant {
         sleep(300);
     }
 
-    /** Threads write through one appender, whose file is slow. */
+    /** Threads write through one appender, whose file is slow, and work in between. */
     static void appender() throws Exception {
         int threads = option("threads", 60);
+        int work = option("work", 0);
         Appender appender = new Appender();
         for (int i = 0; i < threads; i++) {
             start("http-exec-" + i, () -> {
                 while (true) {
+                    sleep(work);
                     appender.append();
                     DONE.incrementAndGet();
                 }
             });
         }
-        until("http-exec-", threads - 1, Thread.State.BLOCKED);
+        if (work == 0) {
+            until("http-exec-", threads - 1, Thread.State.BLOCKED);
+        } else {
+            sleep(2 * work);
+        }
     }
 
     static class Appender {
@@ -509,6 +515,7 @@ public class Plant {
     /** One thread at a time asks a slow database, under a lock that the others want. */
     static void poolDatabase() throws Exception {
         int threads = option("threads", 40);
+        int work = option("work", 0);
         ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
         start("database", () -> {
             Socket client = server.accept();
@@ -521,12 +528,17 @@ public class Plant {
         for (int i = 0; i < threads; i++) {
             start("http-exec-" + i, () -> {
                 while (true) {
+                    sleep(work);
                     orders.find();
                     DONE.incrementAndGet();
                 }
             });
         }
-        until("http-exec-", threads - 1, Thread.State.BLOCKED);
+        if (work == 0) {
+            until("http-exec-", threads - 1, Thread.State.BLOCKED);
+        } else {
+            sleep(2 * work);
+        }
     }
 
     static class Orders {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rungwise_formats::task;
+use rungwise_formats::{syscall, task};
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, environment};
@@ -15,7 +15,7 @@ use rungwise_model::kernel::{Answer, KeptSetting};
 use rungwise_model::service::ServicePort;
 use rungwise_probes::capture::{Process, Reply};
 use rungwise_probes::{Capture, bundle, gather, mask};
-use rungwise_profile::{Counter, Options, Sampler, Tlb};
+use rungwise_profile::{Counter, Options, Sampler, Sleeper, Tlb};
 
 use crate::network::Network;
 use crate::problem::{Problem, words};
@@ -163,6 +163,9 @@ impl Sampling {
             clock::now,
         );
         capture.taken = Some(taken);
+        if !self.no_stacks {
+            add_waiters(&mut capture);
+        }
         watch.stop(&mut capture);
         if let Some(last) = capture.moments.last_mut() {
             let reply = settings().map_or_else(Reply::Failed, Reply::Answer);
@@ -170,6 +173,32 @@ impl Sampling {
         }
         mask::secrets(&mut capture);
         Ok(capture)
+    }
+}
+
+/// Threads whose stacks are read for each contended lock.
+const MOST_WAITERS: usize = 16;
+/// How often they are sought: a lock that is held briefly may have none at the moment.
+const TRIES: usize = 5;
+const APART: Duration = Duration::from_millis(5);
+
+/// Adds in which functions threads wait for contended locks.
+fn add_waiters(capture: &mut Capture) {
+    for lock in rungwise_probes::contended_locks(capture) {
+        let waits = |call: &str| {
+            let wait = syscall::futex_wait(call);
+            wait.is_some_and(|wait| wait.is_lock && wait.address == lock.address)
+        };
+        for _ in 0..TRIES {
+            let found = rungwise_profile::sleepers(lock.pid, MOST_WAITERS, waits);
+            for Sleeper { thread, functions } in &found {
+                rungwise_probes::keep_stack(capture, lock.pid, *thread, functions);
+            }
+            if !found.is_empty() {
+                break;
+            }
+            std::thread::sleep(APART);
+        }
     }
 }
 

@@ -31,7 +31,7 @@ const SCRIPT: Duration = Duration::from_secs(40);
 /// `check` that takes longer hangs. On a machine whose CPUs the fault has taken, it is slow.
 const CHECK: Duration = Duration::from_mins(1);
 /// An ordinary neighbour: 25 ms of each 100 ms of a CPU.
-const NEIGHBOUR: &str = "perl -MTime::HiRes=time,sleep -e \
+pub(super) const NEIGHBOUR: &str = "perl -MTime::HiRes=time,sleep -e \
     'while (1) { my $t = time; 1 while time - $t < 0.025; sleep 0.075 }' &";
 
 /// The result.

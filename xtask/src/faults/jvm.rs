@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::host::{Programs, asked, verdict};
+use super::host::{NEIGHBOUR, Programs, asked, verdict};
 use super::jars;
 use super::kinds::{JvmKind, Proof, filled};
 use super::memory::MemoryGroup;
@@ -97,7 +97,8 @@ impl Jvms {
         let name = format!("java-{}", plan.jdk);
         let java =
             packages::find(&name).with_context(|| format!("no {name}; run `cargo xtask jvms`"))?;
-        let key = format!("{} {} {}", plan.kind.id, plan.jdk, plan.collector);
+        let neighbour = plan.neighbour.then(|| self.neighbour()).transpose()?;
+        let key = format!("{} {}", plan.kind.id, plan.place());
         let compares = matches!(plan.kind.confirm, Proof::Slows | Proof::Report);
         if compares && !self.healthy.contains_key(&key) {
             let mut run = self.start(plan, &plan.harmless, &java, LOGGED_WITHOUT, interrupted)?;
@@ -111,6 +112,7 @@ impl Jvms {
             run.dumps(plan, interrupted)?
         };
         let counted = run.counted(plan, LOGGED, interrupted)?;
+        drop(neighbour);
         let mut reader = Command::new(&programs.rungwise);
         reader.arg("jvm").current_dir(&run.folder);
         if plan.kind.reads_gc_log() {
@@ -129,6 +131,13 @@ impl Jvms {
             document,
             verdict,
         })
+    }
+
+    /// Runs until it is dropped.
+    fn neighbour(&self) -> Result<Group> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{NEIGHBOUR} wait")]);
+        Group::start(shell, &self.folder.join("neighbour.out"))
     }
 
     fn classes(&self) -> PathBuf {

@@ -123,8 +123,18 @@ impl Trial {
         missed && only_watched && self.verdict.is_none()
     }
 
+    /// How much the second fault hurt by itself: the load before the planted one, against the load after both.
+    fn harm_of_second(&self) -> Harm {
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) if self.row.place.contains(" with ") => {
+                Harm::between(after, before)
+            }
+            _ => Harm::Harmless,
+        }
+    }
+
     /// Scores a trial again that was scored before verdicts were kept: a second fault stood for the planted one then, and a finding to
-    /// watch for one to act on. One whose load failed before the fault is void.
+    /// watch for one to act on. One whose load failed before the fault is void, and what names a second fault that hurts is no false act.
     pub fn judge_again(&mut self, kinds: &Kinds) {
         if self.before.is_some_and(|load| load.fails()) {
             self.row.score = Score::Void;
@@ -138,7 +148,11 @@ impl Trial {
             Score::Missed,
             Score::Denied,
         ];
-        if self.verdict.is_some() || !scores.contains(&self.row.score) {
+        let is_false = self.row.score == Score::FalseAct;
+        let harm_of_second = self.harm_of_second();
+        let may_name_second = is_false && harm_of_second > Harm::Harmless;
+        let without_verdict = self.verdict.is_none() && scores.contains(&self.row.score);
+        if !without_verdict && !may_name_second {
             return;
         }
         // The sentence of the first finding is kept, those of others are not.
@@ -159,7 +173,7 @@ impl Trial {
             ..Said::default()
         };
         let expects = self.expects(kinds);
-        self.row.score = Score::rate(self.row.harm, &expects, &said);
+        self.row.score = Score::rate(self.row.harm, harm_of_second, &expects, &said);
         self.row.beside = match self.row.score {
             Score::First | Score::Named => expects.beside(&said.acts),
             _ => Vec::new(),
@@ -176,7 +190,7 @@ impl Trial {
     /// A judged trial with nothing beside the fault.
     fn is_of_curve(&self) -> bool {
         let place = &self.row.place;
-        let beside = self.layer == "host" && place.contains(' ');
+        let beside = place.contains(" beside ") || place.contains(" with ");
         !beside && self.row.score != Score::Void
     }
 }
@@ -582,6 +596,24 @@ pub(super) mod tests {
         failing.judge_again(&kinds);
         assert_eq!(failing.row.score, Score::Void);
         assert!(failing.row.beside.is_empty());
+        let mut second = loss(0.9, Harm::Harmless, &["priority-low"], &[]);
+        beside.clone_into(&mut second.row.place);
+        let seen = |p99_ms| Seen {
+            rate: 1.0,
+            p99_ms,
+            ..Seen::default()
+        };
+        (second.before, second.after) = (Some(seen(1.0)), Some(seen(1.0)));
+        second.row.score = Score::FalseAct;
+        second.judge_again(&kinds);
+        assert_eq!(
+            second.row.score,
+            Score::FalseAct,
+            "the second is harmless as well"
+        );
+        second.before = Some(seen(20.0));
+        second.judge_again(&kinds);
+        assert_eq!(second.row.score, Score::Quiet);
         let watched = again(&[], &["tcp-retrans"], "redis", Score::Named);
         assert_eq!(watched, (Score::Missed, true));
         let mut trial = loss(0.9, Harm::Hurts, &["tcp-retrans", "steal"], &[]);

@@ -7,7 +7,7 @@ use super::score::{Claim, Expects, rule_of};
 
 /// Severity of the fixed set: most of the way to ruin, so that it hurts on a fast machine as well.
 const FIXED_SEVERITY: f64 = 0.9;
-/// Share of host trials with something else beside the fault.
+/// Share of trials with something else beside the fault.
 const BESIDE: f64 = 0.25;
 /// Of these, the share in which it is a second fault.
 const SECOND: f64 = 0.5;
@@ -94,6 +94,8 @@ pub struct JvmPlan {
     pub params: BTreeMap<String, String>,
     /// The same at severity 0.
     pub harmless: BTreeMap<String, String>,
+    /// An ordinary load of a neighbour runs beside it: a quarter of a CPU.
+    pub neighbour: bool,
 }
 
 impl Plan {
@@ -113,10 +115,15 @@ impl Plan {
                 let at = (draw.unit() * left.len() as f64) as usize;
                 let kind = left.swap_remove(at.min(left.len() - 1));
                 let severity = wanted.severity.unwrap_or_else(|| draw.unit());
+                let mut what = drawn(kinds, &kind, severity, &mut draw);
+                if let What::Jvm(plan) = &mut what {
+                    // Not a draw of the same row, which would change the trials that follow in seeds that were run before.
+                    plan.neighbour = Draw::seeded(seed ^ number as u64).chance(BESIDE);
+                }
                 Some(Self {
                     number,
                     severity,
-                    what: drawn(kinds, &kind, severity, &mut draw),
+                    what,
                 })
             })
             .collect()
@@ -214,10 +221,22 @@ impl Plan {
                 Beside::Neighbour => format!("{} beside a neighbour", plan.service),
                 Beside::Fault(second) => format!("{} with {}", plan.service, second.id),
             },
-            What::Jvm(plan) => format!("jdk {} {}", plan.jdk, plan.collector)
-                .trim_end()
-                .to_owned(),
+            What::Jvm(plan) => plan.place(),
         }
+    }
+}
+
+impl JvmPlan {
+    /// Its JVM and collector.
+    pub fn place(&self) -> String {
+        let Self { jdk, collector, .. } = self;
+        let jvm = format!("jdk {jdk} {collector}");
+        let beside = if self.neighbour {
+            " beside a neighbour"
+        } else {
+            ""
+        };
+        format!("{}{beside}", jvm.trim_end())
     }
 }
 
@@ -299,6 +318,7 @@ fn drawn(kinds: &Kinds, kind: &Either, severity: f64, draw: &mut Draw) -> What {
             },
             params: at(&kind.params, severity),
             harmless: at(&kind.params, 0.0),
+            neighbour: false,
         })),
     }
 }

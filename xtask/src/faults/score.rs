@@ -140,14 +140,15 @@ impl Score {
         }
     }
 
-    /// Of what was said about a fault that hurt so. A second fault is a fault as well: what names it may stand before the first one, but it
-    /// does not stand for it.
-    pub fn rate(harm: Harm, expects: &Expects, said: &Said) -> Self {
+    /// Of what was said about a fault that hurt so, and beside it a second one that hurt so by itself. A second fault is a fault as well:
+    /// what names it may stand before the first one, but it does not stand for it.
+    pub fn rate(harm: Harm, second: Harm, expects: &Expects, said: &Said) -> Self {
         let is_own = |act: &Claim| expects.is_own(act) && !act.is_elsewhere;
+        let is_true = |act: &Claim| second > Harm::Harmless && expects.is_second(act);
         let place = said.acts.iter().position(is_own);
         match harm {
             Harm::Weak => Self::Weak,
-            Harm::Harmless if said.acts.is_empty() => Self::Quiet,
+            Harm::Harmless if said.acts.iter().all(is_true) => Self::Quiet,
             Harm::Harmless => Self::FalseAct,
             Harm::Hurts => match place {
                 Some(place) if said.acts[..place].iter().all(|act| expects.is_second(act)) => {
@@ -337,6 +338,7 @@ mod tests {
                 json!([{"rule": "gc-live-growth", "outcome": "act", "sentence": sentence}]);
             Score::rate(
                 Harm::Hurts,
+                Harm::Harmless,
                 &expects,
                 &Said::from_document(&json!({"findings": findings}), "", None),
             )
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn a_cause_is_first_later_watched_missed_or_denied() {
         let expects = expects(&["cfs-throttled"], &[]);
-        let score = |harm, said| Score::rate(harm, &expects, &said);
+        let score = |harm, said| Score::rate(harm, Harm::Harmless, &expects, &said);
         let first = said(
             &[("cfs-throttled", "act"), ("other", "act")],
             "✗ act: it is",
@@ -405,7 +407,11 @@ mod tests {
         let expects = expects(&["descriptors-full"], &["priority-low"]);
         let score = |acts: &[&str]| {
             let findings: Vec<_> = acts.iter().map(|&rule| (rule, "act")).collect();
-            Score::rate(Harm::Hurts, &expects, &said(&findings, "✗ act: s"))
+            let said = said(&findings, "✗ act: s");
+            let harmless = Score::rate(Harm::Harmless, Harm::Weak, &expects, &said);
+            let named = acts.iter().all(|act| *act == "priority-low");
+            assert_eq!(harmless == Score::Quiet, named, "{acts:?}: {harmless:?}");
+            Score::rate(Harm::Hurts, Harm::Hurts, &expects, &said)
         };
         assert_eq!(score(&["priority-low", "descriptors-full"]), Score::First);
         assert_eq!(score(&["other", "descriptors-full"]), Score::Named);
@@ -448,7 +454,7 @@ mod tests {
                 .collect();
             let said =
                 Said::from_document(&json!({"findings": findings}), "✗ act: s", Some(&subjects));
-            Score::rate(Harm::Hurts, &expects, &said)
+            Score::rate(Harm::Hurts, Harm::Harmless, &expects, &said)
         };
         assert_eq!(score(&[51, 66]), Score::First);
         assert_eq!(score(&[66, 51]), Score::Named);

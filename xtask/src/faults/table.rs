@@ -248,7 +248,15 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
             shares.trim_end()
         );
     }
-    page += "## By severity\n\n";
+    page += "## By day\n\nRules change from day to day.\n\n";
+    let mut by_day: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    for trial in &drawn {
+        let layer = &trial.layer;
+        let day = format!("{} {layer}", trial.day);
+        by_day.entry(day).or_default().push(&trial.row);
+    }
+    table(&mut page, "day", &by_day);
+    page += "\n## By severity\n\n";
     let mut by_severity: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
     let mut by_kind: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
     for row in all {

@@ -93,6 +93,8 @@ pub(super) struct Old {
     marked: Option<u64>,
     /// A full collection lay within the pause that comes next, which tells what the old generation held.
     held_full: bool,
+    /// An evacuation of G1 failed since the last remark, and between the one before and that one.
+    failed: (bool, bool),
     /// Most that the old generation held since the last old collection.
     peak: Option<u64>,
     reclaimed: Mean,
@@ -143,6 +145,7 @@ impl Old {
             }
             return;
         }
+        self.failed.0 |= pause.troubles.evacuation_failed;
         let areas = &pause.areas;
         let old = old_of(areas, collector);
         if std::mem::take(&mut self.held_full)
@@ -174,17 +177,13 @@ impl Old {
             (self.marked, pause.kind, areas.get(Area::Heap).after)
         {
             self.marked = None;
-            self.sample(
-                LiveSource::Remark,
-                Some(left.min(held)),
-                None,
-                mark,
-                window.ended,
-            );
+            let held = (!self.keeps_garbage()).then_some(left.min(held));
+            self.sample(LiveSource::Remark, held, None, mark, window.ended);
         }
         match pause.kind {
             Kind::Full => {
                 self.marked = None;
+                self.failed = (false, false);
                 let heap = areas.get(Area::Heap).after.or(old.1);
                 self.sample(LiveSource::Full, heap, old.1, mark, window.ended);
                 self.swept = false;
@@ -196,9 +195,10 @@ impl Old {
                 let heap = areas.get(Area::Heap).after;
                 self.sample(LiveSource::Cycle, heap, None, mark, window.ended);
             }
-            Kind::Mixed => self.mixed = Some((mark, window, *areas)),
+            Kind::Mixed => self.mixed = (!self.keeps_garbage()).then_some((mark, window, *areas)),
             Kind::Remark if collector == Some(Collector::G1) => {
                 self.marked = Some(areas.get(Area::Heap).after.unwrap_or(u64::MAX));
+                self.failed = (false, self.failed.0);
             }
             _ => {}
         }
@@ -249,6 +249,11 @@ impl Old {
         if ends {
             self.cycles.closed = window.ended;
         }
+    }
+
+    /// Where evacuation failed, whole regions stay with the garbage in them until they were marked and collected again.
+    fn keeps_garbage(&self) -> bool {
+        self.failed.0 || self.failed.1
     }
 
     fn sample(

@@ -44,7 +44,7 @@ Documentation/networking/statistics.rst and the drivers of Linux 6.18.",
 };
 
 /// Whether a statistic of a driver counts packets for which there was no buffer.
-fn counts_missed(name: &str) -> bool {
+pub(crate) fn counts_missed(name: &str) -> bool {
     let begins = [
         "rx_missed",
         "rx_no_buffer",
@@ -56,8 +56,9 @@ fn counts_missed(name: &str) -> bool {
 }
 
 /// A name without its queue number: counters of one name add up.
-fn family(name: &str) -> String {
-    name.split(|c: char| c.is_ascii_digit())
+pub(crate) fn family(name: &str) -> String {
+    name.trim()
+        .split(|c: char| c.is_ascii_digit())
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join("N")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::OWNER;
 use crate::capture::Moment;
-use crate::process;
+use crate::process::{self, Services};
 
 /// Processes that a placeholder in a pattern matches.
 #[derive(Default)]
@@ -21,8 +21,9 @@ pub(super) struct Chosen {
     pub(super) full: BTreeSet<u32>,
     /// `{waiting}`: processes in an uninterruptible wait, or with sockets that wait for them.
     pub(super) waiting: BTreeSet<u32>,
-    /// `{service}`: processes that serve clients, and from the second full sample on also those that use CPU.
-    pub(super) service: BTreeSet<u32>,
+    /// `{service}` and `{seldom}`: processes that serve clients, and from the second full sample on also those that use CPU, read often and
+    /// in the full samples.
+    pub(super) services: Services,
 }
 
 /// Processes of `PostgreSQL` up to which their titles are read often, at 5 us each.
@@ -50,7 +51,8 @@ impl Chosen {
             ("{postgres}", &self.postgres),
             ("{full}", &self.full),
             ("{waiting}", &self.waiting),
-            ("{service}", &self.service),
+            ("{service}", &self.services.often),
+            ("{seldom}", &self.services.seldom),
             ("{backend}", &self.backend),
         ]
         .into_iter()
@@ -59,8 +61,8 @@ impl Chosen {
 
     /// The processes whose mount namespaces are read: the judged one with its children, and those that serve clients or use CPU.
     pub(super) fn working(&self) -> Vec<u32> {
-        let all = self.family.iter().take(MOST_OF_FAMILY).chain(&self.service);
-        let all: BTreeSet<u32> = all.copied().collect();
+        let family = self.family.iter().copied().take(MOST_OF_FAMILY);
+        let all: BTreeSet<u32> = family.chain(self.services.all()).collect();
         all.into_iter().collect()
     }
 

@@ -10,7 +10,7 @@ use rungwise_model::kernel::{Answer, Question, UdpSocket};
 use super::{FULL_SAMPLES, Form, Reader, name, raw};
 use crate::capture::{Moment, Raw, Reply};
 use crate::probe::{What, When};
-use crate::{PROBES, process};
+use crate::{PROBES, net, process};
 
 /// Placeholder for the processes that serve clients or use CPU.
 const SERVICE: &str = "{service}";
@@ -25,7 +25,8 @@ const THREAD_READS_PER_S: f64 = 200.0;
 /// Maximum of thread readings per sample: 210 in a window.
 const MOST_GLANCES: u32 = 10;
 
-/// Sockets up to which they are sampled, at 1 us each.
+/// Sockets up to which each sample lists them, at 1 us each. With 301 to 1000 TCP sockets every second to fourth sample lists these; with
+/// more, none does.
 const SAMPLED_SOCKETS: usize = 300;
 
 /// When samples are taken, as shares of the time from one full sample to the next.
@@ -58,6 +59,20 @@ pub(super) fn spread(part: u32, number: u32, count: u32) -> f64 {
     (f64::from(number) + 0.1 + 0.8 * shift) / f64::from(count)
 }
 
+/// Is due in each `every`th sample; never if that is zero.
+#[derive(Clone, Copy, Default)]
+pub(super) struct EveryNth {
+    every: usize,
+    passed: usize,
+}
+
+impl EveryNth {
+    fn is_due(&mut self) -> bool {
+        self.passed += 1;
+        self.every > 0 && self.passed.is_multiple_of(self.every)
+    }
+}
+
 /// How much is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
@@ -86,11 +101,14 @@ impl Reader<'_> {
                 What::Files(pattern) if depth == Depth::All || pattern.contains(SERVICE) => {
                     self.read_all(pattern, true, &mut moment);
                 }
-                What::Ask(question)
-                    if self.samples_sockets
-                        && (depth == Depth::All
-                            || matches!(question, Question::Unix | Question::Udp)) =>
-                {
+                What::Ask(question) => {
+                    let is_due = match question {
+                        Question::Tcp => depth == Depth::All && self.sockets.is_due(),
+                        _ => self.samples_datagrams,
+                    };
+                    if !is_due {
+                        continue;
+                    }
                     // One that fails fails in the full samples as well, which say why.
                     let answer = match question {
                         Question::Tcp => self.host.tcp_in_use().map(Answer::Tcp),
@@ -109,7 +127,7 @@ impl Reader<'_> {
                     }
                 }
                 What::Groups => self.groups.sample(self.host, &mut moment),
-                What::Files(_) | What::Ask(_) | What::Running(_) => {}
+                What::Files(_) | What::Running(_) => {}
             }
         }
         self.blocked_in(&mut moment);
@@ -138,7 +156,7 @@ impl Reader<'_> {
     /// Glances for each sample of a window that lasts so long, so that many threads cost no more than few, and a short
     /// window no more than a long one.
     pub(super) fn glances(&self, moment: &Moment, window: Duration) -> u32 {
-        let threads = process::threads_of(moment, &self.chosen.service).max(1);
+        let threads = process::threads_of(moment, &self.chosen.services.often).max(1);
         let samples = f64::from(SAMPLES * (FULL_SAMPLES - 1));
         let glances = THREAD_READS_PER_S * window.as_secs_f64() / (samples * threads as f64);
         (glances as u32).clamp(1, MOST_GLANCES)
@@ -159,6 +177,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Adds the processes that used CPU in the first part of the window, once that is over.
+    pub(super) fn choose_working(&mut self, moments: &[Moment]) {
+        if let [first, second] = moments {
+            let services = std::mem::take(&mut self.chosen.services);
+            self.chosen.services = process::services_between(first, second, services);
+        }
+    }
+
     /// Finds the processes that serve clients, by the connections of the first full sample.
     pub(super) fn choose_services(&mut self, first: &Moment) {
         let Some(Reply::Answer(Answer::Tcp(sockets))) = first.answers.get(name(Question::Tcp))
@@ -170,13 +196,16 @@ impl Reader<'_> {
             _ => 0,
         };
         let in_use = sockets.iter().filter(|socket| !socket.is_in_time_wait());
-        self.samples_sockets = in_use.count() + datagram <= SAMPLED_SOCKETS;
+        let are_few = net::tcp::between(sockets).is_none();
+        let every = in_use.count().div_ceil(SAMPLED_SOCKETS).max(1);
+        self.sockets.every = if are_few { every } else { 0 };
+        self.samples_datagrams = are_few && datagram <= SAMPLED_SOCKETS;
         let sought = process::of_services(sockets);
         // Without owners nothing is sampled of processes; the full samples say what may not be seen.
         let owners = self.host.owners_of(&sought).unwrap_or_default();
         let pids = owners.values().map(|owner| owner.pid).collect();
-        self.chosen.service = process::services_at(first, &pids);
-        for pid in &self.chosen.service {
+        self.chosen.services = process::services_at(first, &pids);
+        for pid in self.chosen.services.all() {
             let path = format!("/proc/{pid}/cgroup");
             if let Some(Raw::Text(text)) = raw(self.host.read(Path::new(&path)), Form::Text, true) {
                 self.groups.choose(&text, first);

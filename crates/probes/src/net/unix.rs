@@ -40,7 +40,7 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 Listening Unix sockets of this network namespace at which a connection waited in any sample. A queue is full if more \
 connections wait than its backlog. The next caller then sleeps until there is room, or gets EAGAIN at once if it does \
-not block, like nginx. Up to 210 samples are taken between the full ones if there are at most 300 TCP and UDP sockets. \
+not block, like nginx. Up to 210 samples are taken between the full ones if there are at most 300 UDP and 1000 TCP sockets. \
 Callers in the queue are distinguished by their inodes, up to 512 waiting. Processes of other users are visible to \
 root only. Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
 };

@@ -21,8 +21,9 @@ const MOST_BACKENDS: usize = 300;
 /// Processes whose threads are read because they use much CPU.
 const MOST_BUSY: usize = 8;
 
-/// Threads that a busy process may have for its threads to be read: to read one costs 8 us.
-const MOST_THREADS: u64 = 1000;
+/// Threads that a busy process may have for its threads to be read, and all services whose threads are read in the full samples
+/// only: to read one costs 8 us.
+pub(super) const MOST_THREADS: u64 = 1000;
 
 /// CPUs that a process must use for one of its threads to be saturated, with room for the ticks of 10 ms.
 const BUSY: f64 = 0.8;
@@ -31,15 +32,18 @@ const BUSY: f64 = 0.8;
 const SOME: f64 = 0.02;
 const FEW_THREADS: u64 = 32;
 
-/// Limit of the processes that are read often because they serve clients or use CPU, and of the connections per port to find them.
+/// Limit of the processes that are read because they serve clients or use CPU, often and in the full samples, and of the connections per port to find them.
 const MOST_SERVICES: usize = 16;
 /// Listening sockets whose process is looked up.
 const MOST_PORTS: usize = 64;
-/// Threads of all of them together: to read one costs some 8 us, twenty times in a window.
+/// Threads of all that are read often: to read one costs some 8 us, twenty times in a window.
 const SAMPLED_THREADS: u64 = 100;
 
 /// CPUs that a process must use to be read often though it has no connections.
 const WORKING: f64 = 0.01;
+
+/// CPUs that a process must use in the whole window to matter although it began to work late, or refuses to be read.
+const MUCH: f64 = 0.1;
 
 /// States of `include/net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
@@ -111,21 +115,41 @@ pub(crate) fn of_services(sockets: &[TcpSocket]) -> BTreeSet<u64> {
     inodes
 }
 
+/// Processes that serve clients or use CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Services {
+    /// Those that are read often.
+    pub(crate) often: BTreeSet<u32>,
+    /// Of the others, those that are read in the full samples.
+    pub(crate) seldom: BTreeSet<u32>,
+}
+
+impl Services {
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u32> {
+        self.often.union(&self.seldom).copied()
+    }
+}
+
 /// Processes with such sockets and their children.
-pub(crate) fn services_at(moment: &Moment, owners: &BTreeSet<u32>) -> BTreeSet<u32> {
+pub(crate) fn services_at(moment: &Moment, owners: &BTreeSet<u32>) -> Services {
     let used = |stat: &task::Stat<'_>| stat.user_ticks.saturating_add(stat.system_ticks);
     let services = stats(moment)
         .filter(|(pid, stat)| owners.contains(pid) || owners.contains(&stat.parent))
         .map(|(pid, stat)| (used(&stat), pid, stat));
-    few(services.collect(), &BTreeSet::new(), moment)
+    affordable(services.collect(), Services::default(), moment)
 }
 
 /// The same with the processes that used CPU between the full samples: not every service has connections.
-pub(crate) fn services_between(
-    earlier: &Moment,
-    now: &Moment,
-    services: &BTreeSet<u32>,
-) -> BTreeSet<u32> {
+pub(crate) fn services_between(earlier: &Moment, now: &Moment, services: Services) -> Services {
+    affordable(working_between(earlier, now), services, now)
+}
+
+/// Ticks that a process used, its number, and what else is known of it.
+type Working<'a> = (u64, u32, task::Stat<'a>);
+
+/// Processes that used a hundredth of a CPU or more between the full samples.
+fn working_between<'a>(earlier: &Moment, now: &'a Moment) -> Vec<Working<'a>> {
     let used = |stat: &task::Stat<'_>| stat.user_ticks.saturating_add(stat.system_ticks);
     let before: BTreeMap<u32, u64> = stats(earlier)
         .map(|(pid, stat)| (pid, used(&stat)))
@@ -135,25 +159,52 @@ pub(crate) fn services_between(
         let line = WORKING * (now.at_s - earlier.at_s);
         (grown as f64 * super::TICK >= line && grown > 0).then_some((grown, pid, stat))
     });
-    few(working.collect(), services, now)
+    working.collect()
 }
 
-/// Of these processes, ordered by the first number, largest first, those with few enough threads to be read often; `kept` stay.
-fn few(
-    mut processes: Vec<(u64, u32, task::Stat<'_>)>,
-    kept: &BTreeSet<u32>,
-    moment: &Moment,
-) -> BTreeSet<u32> {
+/// Processes of several threads that worked when the services were chosen, and those that used a tenth of a CPU or more in the whole
+/// window, with the number of their threads.
+pub(super) fn working(window: &Window<'_>) -> [BTreeMap<u32, u64>; 2] {
+    let [first, second, ..] = window.moments() else {
+        return [BTreeMap::new(), BTreeMap::new()];
+    };
+    let several = |(_, pid, stat): Working<'_>| {
+        // Captures of earlier versions have no number of the process that took them.
+        let sampler = window.capture().sampler;
+        let samples = sampler.map_or(stat.name == "rungwise", |own| own == pid);
+        let counts = stat.threads > 1 && !stat.is_kernel && !samples;
+        counts.then_some((pid, stat.threads))
+    };
+    let begin = working_between(first, second).into_iter();
+    let last = window.moments().last().unwrap_or(second);
+    let much = MUCH * (last.at_s - first.at_s);
+    let whole = working_between(first, last).into_iter();
+    let whole = whole.filter(|(ticks, ..)| *ticks as f64 * super::TICK >= much);
+    [
+        begin.filter_map(several).collect(),
+        whole.filter_map(several).collect(),
+    ]
+}
+
+/// Adds these processes to the chosen ones, ordered by the first number, largest first, while they have few enough threads.
+fn affordable(mut processes: Vec<Working<'_>>, mut chosen: Services, moment: &Moment) -> Services {
     let ours = std::process::id();
-    processes.retain(|(_, pid, stat)| *pid != ours && !stat.is_kernel && !kept.contains(pid));
+    processes.retain(|(_, pid, stat)| *pid != ours && !stat.is_kernel);
     processes.sort_unstable_by_key(|(amount, pid, _)| (std::cmp::Reverse(*amount), *pid));
-    let of_kept = stats(moment).filter(|(pid, _)| kept.contains(pid));
-    let mut threads: u64 = of_kept.map(|(_, stat)| stat.threads).sum();
-    let mut chosen = kept.clone();
+    let mut threads_often = threads_of(moment, &chosen.often);
+    let mut threads_seldom = threads_of(moment, &chosen.seldom);
     for (_, pid, stat) in processes {
-        if chosen.len() < MOST_SERVICES && threads + stat.threads <= SAMPLED_THREADS {
-            threads += stat.threads;
-            chosen.insert(pid);
+        let known = chosen.all().any(|known| known == pid);
+        let Services { often, seldom } = &mut chosen;
+        if known {
+            continue;
+        }
+        if often.len() < MOST_SERVICES && threads_often + stat.threads <= SAMPLED_THREADS {
+            threads_often += stat.threads;
+            often.insert(pid);
+        } else if seldom.len() < MOST_SERVICES && threads_seldom + stat.threads <= MOST_THREADS {
+            threads_seldom += stat.threads;
+            seldom.insert(pid);
         }
     }
     chosen
@@ -283,6 +334,20 @@ mod tests {
         );
         assert_eq!(family_at(&moment, 4), [4, 5, 6].into());
         assert_eq!(family_at(&moment, 7), [7].into());
+    }
+
+    #[test]
+    fn services_with_many_threads_are_read_in_the_full_samples() {
+        let of = |often: &[u32], seldom: &[u32]| Services {
+            often: often.iter().copied().collect(),
+            seldom: seldom.iter().copied().collect(),
+        };
+        let first = moment(0.0, &[(4, 1, 0, 60), (5, 1, 9, 900), (6, 1, 0, 200)]);
+        let services = services_at(&first, &[4, 5].into());
+        assert_eq!(services, of(&[4], &[5]));
+        let second = moment(2.0, &[(4, 1, 0, 60), (5, 1, 9, 900), (6, 1, 50, 200)]);
+        let services = services_between(&first, &second, services);
+        assert_eq!(services, of(&[4], &[5]), "1100 threads are too many");
     }
 
     #[test]

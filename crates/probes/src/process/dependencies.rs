@@ -14,7 +14,9 @@ use rungwise_model::kernel::{Answer, Endpoint, TcpSocket};
 use rungwise_model::keys;
 
 use super::dns::{self, Query};
-use super::exchange::{self, CLOSE_WAIT, Courses, ESTABLISHED, LISTEN, awaits, both, listening};
+use super::exchange::{
+    self, CLOSE_WAIT, Courses, ESTABLISHED, LISTEN, awaits, both, complete, is_lopsided, listening,
+};
 use super::hung::hung_ports;
 use super::waits::median;
 use crate::net::port;
@@ -87,7 +89,7 @@ A client connection is one to a listening port of this host; every other connect
 request is late if it has been open for more than 20 ms. A port hangs if at least \
 three of its connections, and half of them, have waited for an answer for a second to five minutes, and none that waited \
 was answered or closed by the service in the window. A client that only confirms what it got, or sends on without an \
-answer, does not wait. A connection with data in one direction only (three samples \
+answer, does not wait. A connection on which small messages went one way, and hardly anything came back, has no requests. A connection with data in one direction only (three samples \
 or more) may be a log stream: if no connection to the same end is answered, it is reported as such. For requests \
 answered within the last 5 s, the response time is the time between the last data out and the last data in; within one \
 tick the acknowledgements show which data came last. The kernel counts in ticks, so only means of at least 4 responses \
@@ -100,7 +102,8 @@ seen for 50 ms and is gone within a quarter of a second. Both ends lie between s
 only answers after 100 ms are surely counted; in longer windows and with many threads samples are further apart, and late \
 answers are missed. Resolvers whose sockets are not connected (Netty, unbound) are not seen. Data counts as unread if it \
 waits in every full sample and in three quarters of all samples. Processes are looked up for at most 16 sockets of \
-each kind. On a host with more than 1000 TCP sockets only the two ends of the window are complete. Sources: \
+each kind. On a host with more than 1000 TCP sockets only the two ends of the window are complete: clients, upstreams and \
+connection attempts have to wait at both. Sources: \
 net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
 };
 
@@ -175,7 +178,9 @@ impl<'a> Sample<'a> {
         }
         let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
         let (has_received, has_sent) = both(info);
-        let (owes, awaits) = (courses.owes(socket), awaits(info));
+        let is_request = !(has_received && has_sent && is_lopsided(info, serves));
+        let owes = is_request && courses.owes(socket);
+        let awaits = is_request && awaits(info);
         // A request that the peer's kernel has not acknowledged may be lost; one that is lost is sent again.
         let arrived = socket.wqueue == 0 || info.retransmits == 0 && sent < SURELY_ACKNOWLEDGED_MS;
         if serves && owes && received >= LATE_MS {
@@ -187,7 +192,7 @@ impl<'a> Sample<'a> {
             self.upstream.push((socket.remote, sent, socket));
         }
         // Both are ages, so the response time is their difference. An old one is not current.
-        if !serves && !awaits && has_received && has_sent && sent < RECENT_MS {
+        if !serves && is_request && !awaits && has_received && has_sent && sent < RECENT_MS {
             self.answered.push((socket.remote, sent - received, socket));
         }
     }
@@ -195,15 +200,17 @@ impl<'a> Sample<'a> {
 
 /// Waits over the samples of the window.
 struct Waits<'a> {
-    /// From the full samples, which list all sockets and are far enough apart for connection attempts.
+    /// From the full samples, which are far apart.
     full_samples: Vec<Sample<'a>>,
-    /// From all samples: what lasts for milliseconds.
+    /// From those of them that list all sockets, for connection attempts.
+    complete_samples: Vec<Sample<'a>>,
+    /// From all samples that list all sockets: what lasts for milliseconds.
     samples: Vec<Sample<'a>>,
     resolving: Vec<Query<'a>>,
 }
 
 /// The sockets of each full sample.
-fn complete<'a>(window: &Window<'a>) -> Result<Vec<&'a [TcpSocket]>, Absence> {
+fn full_samples<'a>(window: &Window<'a>) -> Result<Vec<&'a [TcpSocket]>, Absence> {
     let answers = window.answers("tcp")?.into_iter();
     let sockets = answers.map(|(_, answer)| match answer {
         Answer::Tcp(sockets) => Ok(&sockets[..]),
@@ -218,20 +225,18 @@ fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
     let attempts = all.iter().copied().flatten();
     let attempts = attempts.filter(|socket| socket.state == SYN_SENT);
     let tried: HashSet<Endpoint> = attempts.map(|socket| socket.remote).collect();
-    let complete = complete(window)?;
-    let full_samples = complete.iter();
-    let full_samples = full_samples.map(|sockets| Sample::of(sockets, &courses, &tried));
-    let samples = all.into_iter();
-    let samples = samples.map(|sockets| Sample::of(sockets, &courses, &tried));
+    let sample = |sockets: &'a [TcpSocket]| Sample::of(sockets, &courses, &tried);
+    let listed = full_samples(window)?;
     Ok(Waits {
-        full_samples: full_samples.collect(),
-        samples: samples.collect(),
+        complete_samples: complete(listed.clone()).into_iter().map(sample).collect(),
+        full_samples: listed.into_iter().map(sample).collect(),
+        samples: all.into_iter().map(sample).collect(),
         resolving: dns::queries(window),
     })
 }
 
 impl<'a> Waits<'a> {
-    /// Servers that answered late in at least half of the samples. Requests sent together are all young in some sample.
+    /// Servers that answered late in more than half of the samples. Requests sent together are all young in some sample.
     fn slow(&self) -> BTreeSet<Endpoint> {
         let mut late: BTreeMap<Endpoint, usize> = BTreeMap::new();
         for sample in &self.samples {
@@ -241,7 +246,7 @@ impl<'a> Waits<'a> {
                 *late.entry(server).or_default() += 1;
             }
         }
-        late.retain(|_, samples| 2 * *samples >= self.samples.len());
+        late.retain(|_, samples| 2 * *samples > self.samples.len());
         late.into_keys().collect()
     }
 
@@ -283,11 +288,11 @@ impl<'a> Waits<'a> {
 
     /// Sockets that wait in the last full sample and existed in the one before.
     fn lasting(
-        &self,
+        samples: &[Sample<'a>],
         of: for<'s> fn(&'s Sample<'a>) -> &'s HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
         all: bool,
     ) -> Vec<&'a TcpSocket> {
-        let [before @ .., last] = &self.full_samples[..] else {
+        let [before @ .., last] = samples else {
             return Vec::new();
         };
         let earlier = if all {
@@ -314,23 +319,18 @@ impl<'a> Waits<'a> {
     /// Attempts that last from one sample to the next, and those to a server that is tried in most samples and reached in none: a
     /// caller with a short timeout opens a new socket each time.
     fn connecting(&self) -> Vec<&'a TcpSocket> {
-        let mut found = self.lasting(|sample| &sample.connecting, false);
-        let Some(last) = self
-            .full_samples
-            .last()
-            .filter(|_| self.full_samples.len() > 1)
-        else {
+        let samples = &self.complete_samples[..];
+        let mut found = Self::lasting(samples, |sample| &sample.connecting, false);
+        // In two samples, a new attempt to the same server may be there by chance.
+        let [_, _, .., last] = samples else {
             return found;
         };
         let tries = |sample: &&Sample<'a>, server: Endpoint| {
             sample.connecting.keys().any(|(_, to)| *to == server)
         };
         let in_vain = |server: Endpoint| {
-            let tried = self
-                .full_samples
-                .iter()
-                .filter(|sample| tries(sample, server));
-            2 * tried.count() > self.full_samples.len()
+            let tried = samples.iter().filter(|sample| tries(sample, server));
+            2 * tried.count() > samples.len()
                 && !self
                     .samples
                     .iter()
@@ -351,7 +351,7 @@ impl<'a> Waits<'a> {
     /// Sockets with data waiting in every full sample and in most samples: our own sampling delays a service that has
     /// to wait for a CPU.
     fn unread(&self) -> Vec<&'a TcpSocket> {
-        let mut found = self.lasting(|sample| &sample.unread, true);
+        let mut found = Self::lasting(&self.full_samples, |sample| &sample.unread, true);
         found.retain(|socket| {
             let ends = (socket.local, socket.remote);
             let waits = |sample: &&Sample<'a>| sample.unread.contains_key(&ends);
@@ -422,7 +422,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let owner = found.or_else(|| earlier.get(&inode).copied())?;
         Some(owner.pid)
     };
-    let hung = complete(window).map(|sockets| hung_ports(&sockets));
+    let hung = full_samples(window).map(|sockets| hung_ports(&complete(sockets)));
     clients(evidence, &waits, &hung.unwrap_or_default(), &owner);
     upstreams(evidence, &waits, &owner);
     answers(evidence, &waits, &owner);

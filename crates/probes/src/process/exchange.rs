@@ -8,32 +8,47 @@ use std::collections::{HashMap, HashSet};
 
 use rungwise_model::kernel::{Answer, Endpoint, TcpInfo, TcpSocket};
 
-use crate::Window;
 use crate::capture::Reply;
+use crate::{Window, net};
 
 /// States of `include/net/tcp_states.h`.
 pub(super) const ESTABLISHED: u8 = 1;
 pub(super) const CLOSE_WAIT: u8 = 8;
 pub(super) const LISTEN: u8 = 10;
 
-/// Most sockets whose courses are kept, at half a kilobyte each.
-const MOST: usize = 2_000;
-
-/// Number of one-way transfers from which on no answer is expected.
+/// Number of one-way transfers, one in each step from sample to sample, from which on no answer is expected; where there are fewer steps,
+/// one in each of them.
 const ONE_WAY: usize = 3;
+
+/// Fewest bytes of answers for each segment of requests: the shortest replies (redis) have five.
+const FEWEST_BYTES: u64 = 4;
+
+/// Bytes of a segment below which it is a message of its own, and not a part of an upload.
+const MESSAGE: u64 = 500;
 
 /// An acknowledgement is delayed by 40 to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`). A later one is a keepalive
 /// probe, which waits for at least a second.
 const LATEST_ACKNOWLEDGEMENT_MS: u32 = 300;
 
-/// The sockets of each sample.
+/// The sockets of each complete sample: on a host with many sockets, of the two ends of the window.
 pub(super) fn sockets<'a>(window: &Window<'a>) -> Vec<&'a [TcpSocket]> {
     let moments = window.often().into_iter();
     let sockets = moments.filter_map(|moment| match moment.answers.get("tcp")? {
         Reply::Answer(Answer::Tcp(sockets)) => Some(&sockets[..]),
         Reply::Answer(_) | Reply::Failed(_) => None,
     });
-    sockets.collect()
+    complete(sockets.collect())
+}
+
+/// Without the samples that contain a part of the sockets.
+pub(super) fn complete<T: AsRef<[TcpSocket]>>(mut samples: Vec<T>) -> Vec<T> {
+    let is_partial = samples
+        .first()
+        .is_some_and(|first| net::tcp::between(first.as_ref()).is_some());
+    if is_partial && samples.len() > 2 {
+        samples.drain(1..samples.len() - 1);
+    }
+    samples
 }
 
 /// Listening ports.
@@ -42,11 +57,31 @@ pub(super) fn listening(sockets: &[TcpSocket]) -> HashSet<u16> {
     listeners.map(|socket| socket.local.port).collect()
 }
 
+/// What went over a connection until now: bytes, segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    bytes_received: Option<u64>,
+    bytes_acked: Option<u64>,
+    segs_in: Option<u32>,
+    data_segs_in: Option<u32>,
+}
+
+impl Counts {
+    fn of(info: &TcpInfo) -> Self {
+        Self {
+            bytes_received: info.bytes_received,
+            bytes_acked: info.bytes_acked,
+            segs_in: info.segs_in,
+            data_segs_in: info.data_segs_in,
+        }
+    }
+}
+
 /// The activity of a connection from its first to its last sample.
 #[derive(Clone, Copy, Debug)]
 struct Course {
-    first: TcpInfo,
-    last: TcpInfo,
+    first: Counts,
+    last: Counts,
     seen: usize,
     /// Samples in which more bytes had been received, and sent, than in the sample before.
     received: usize,
@@ -57,36 +92,35 @@ struct Course {
 #[derive(Debug, Default)]
 pub(super) struct Courses {
     of: HashMap<u64, Course>,
+    /// Number of one-way transfers from which on no answer is expected.
+    one_way: usize,
     /// Local ports, and remote ends, of connections on which data went both ways.
     answering: (HashSet<u16>, HashSet<Endpoint>),
 }
 
 impl Courses {
-    /// Empty where more than `MOST` sockets are in use.
     pub(super) fn of(samples: &[&[TcpSocket]]) -> Self {
-        let many = |sockets: &&[TcpSocket]| {
-            let in_use = sockets.iter().filter(|socket| !socket.is_in_time_wait());
-            in_use.count() > MOST
-        };
-        if samples.iter().any(many) {
-            return Self::default();
-        }
         let mut answering = (HashSet::new(), HashSet::new());
         let mut courses: HashMap<u64, Course> = HashMap::new();
         for socket in samples.iter().copied().flatten() {
             let (Some(info), true) = (socket.info, socket.inode != 0) else {
                 continue;
             };
+            let counts = Counts::of(&info);
             let course = courses.entry(socket.inode).or_insert(Course {
-                first: info,
-                last: info,
+                first: counts,
+                last: counts,
                 seen: 0,
                 received: 0,
                 sent: 0,
             });
-            course.received += usize::from(info.bytes_received > course.last.bytes_received);
-            course.sent += usize::from(info.bytes_acked > course.last.bytes_acked);
-            course.last = info;
+            // The first data may be a request. One byte that was acknowledged is the SYN.
+            let goes_on = |now: Option<u64>, before: Option<u64>, none: u64| {
+                usize::from(now > before && before > Some(none))
+            };
+            course.received += goes_on(info.bytes_received, course.last.bytes_received, 0);
+            course.sent += goes_on(info.bytes_acked, course.last.bytes_acked, 1);
+            course.last = counts;
             course.seen += 1;
             if both(&info) == (true, true) {
                 answering.0.insert(socket.local.port);
@@ -95,6 +129,7 @@ impl Courses {
         }
         Self {
             of: courses,
+            one_way: ONE_WAY.min(samples.len().saturating_sub(1)).max(1),
             answering,
         }
     }
@@ -115,7 +150,7 @@ impl Courses {
     /// Data went both ways on it within the window.
     pub(super) fn exchanges(&self, socket: &TcpSocket) -> bool {
         self.of.get(&socket.inode).is_some_and(|course| {
-            let grew = |bytes: fn(&TcpInfo) -> Option<u64>| {
+            let grew = |bytes: fn(&Counts) -> Option<u64>| {
                 bytes(&course.last) > bytes(&course.first) && bytes(&course.first).is_some()
             };
             grew(|info| info.bytes_received) && grew(|info| info.bytes_acked)
@@ -134,14 +169,14 @@ impl Courses {
             && self
                 .of
                 .get(&socket.inode)
-                .is_some_and(|course| course.received.max(course.sent) >= ONE_WAY)
+                .is_some_and(|course| course.received.max(course.sent) >= self.one_way)
     }
 
     /// Its peer usually acknowledges answers together with the next request, without a pause in between. Segments
     /// without data are pure acknowledgements.
     fn hurries(&self, socket: &TcpSocket) -> bool {
         self.of.get(&socket.inode).is_some_and(|course| {
-            let grown = |count: fn(&TcpInfo) -> Option<u32>| {
+            let grown = |count: fn(&Counts) -> Option<u32>| {
                 Some(count(&course.last)?.wrapping_sub(count(&course.first)?))
             };
             let (all, data) = (grown(|info| info.segs_in), grown(|info| info.data_segs_in));
@@ -181,6 +216,22 @@ pub(super) fn awaits(info: &TcpInfo) -> bool {
         (true, true) => sent < received,
         (_, has_sent) => has_sent,
     }
+}
+
+/// Small messages went one way, and hardly anything came back: publishers of telemetry, whose server answered when they connected.
+pub(super) fn is_lopsided(info: &TcpInfo, serves: bool) -> bool {
+    let (received, sent) = (
+        info.bytes_received.unwrap_or(0),
+        info.bytes_acked.unwrap_or(0),
+    );
+    let (there, segments, back) = if serves {
+        (received, info.data_segs_in, sent)
+    } else {
+        // Every other one may only acknowledge an answer.
+        (sent, info.segs_out.map(|all| all / 2), received)
+    };
+    let segments = u64::from(segments.unwrap_or(1));
+    there < MESSAGE * segments && back < FEWEST_BYTES * segments.saturating_sub(1)
 }
 
 /// Whether data was received, and sent. Before the first data both times are those of the handshake. One byte that was
@@ -270,27 +321,71 @@ mod tests {
         assert!(!seen(5, &[10, 20, 20, 30, 40]), "it was answered once");
     }
 
+    fn info_of(received: u64, acked: u64) -> TcpInfo {
+        TcpInfo {
+            bytes_received: Some(received),
+            bytes_acked: Some(acked),
+            ..TcpInfo::default()
+        }
+    }
+
     #[test]
-    fn closed_connections_do_not_count_as_many() {
-        let connection = |inode, state, received| TcpSocket {
-            inode,
-            state,
-            info: (inode > 0).then(|| TcpInfo {
-                bytes_received: Some(received),
-                bytes_acked: Some(received),
-                ..TcpInfo::default()
-            }),
-            ..TcpSocket::default()
+    fn small_messages_one_way_differ_from_requests_and_uploads() {
+        let of = |received, acked, segments| TcpInfo {
+            data_segs_in: Some(segments),
+            segs_out: Some(segments),
+            ..info_of(received, acked)
         };
-        let sample = |received| {
-            let closed = (0..2 * MOST).map(|_| connection(0, TcpSocket::TIME_WAIT, 0));
-            closed
-                .chain([connection(7, ESTABLISHED, received)])
-                .collect::<Vec<_>>()
+        // Fifty readings of a sensor; an upload of 10 MB; requests to redis; the first request.
+        assert!(is_lopsided(&of(3_000, 5, 50), true));
+        assert!(is_lopsided(&of(5, 3_000, 50), false));
+        assert!(!is_lopsided(&of(10_000_000, 250, 7_000), true));
+        assert!(!is_lopsided(&of(300, 10_000_000, 7_000), false));
+        assert!(!is_lopsided(&of(1_500, 250, 50), true));
+        assert!(!is_lopsided(&of(250, 1_500, 100), false));
+        assert!(!is_lopsided(&of(60, 1, 1), true));
+        assert!(!is_lopsided(&info_of(3_000, 5), true), "an older capture");
+    }
+
+    #[test]
+    fn a_first_request_without_an_answer_is_no_one_way_transfer() {
+        let at = |received| {
+            [TcpSocket {
+                inode: 7,
+                state: ESTABLISHED,
+                info: Some(info_of(received, 1)),
+                ..TcpSocket::default()
+            }]
         };
-        let (first, last) = (sample(10), sample(20));
-        let courses = Courses::of(&[&first, &last]);
-        assert!(courses.exchanges(&last[2 * MOST]));
+        let one_way = |first, last| {
+            let (first, last) = (at(first), at(last));
+            Courses::of(&[&first, &last]).is_one_way(&last[0], true)
+        };
+        assert!(!one_way(0, 90));
+        assert!(one_way(50, 90));
+    }
+
+    #[test]
+    fn of_many_sockets_the_ends_of_the_window_show_what_goes_one_way() {
+        let samples = [1, 2, 3].map(|sample| {
+            let received = if sample == 3 { 90 } else { 50 };
+            let socket = |inode| TcpSocket {
+                inode,
+                state: ESTABLISHED,
+                info: Some(TcpInfo {
+                    bytes_received: Some(received),
+                    bytes_acked: Some(1),
+                    ..TcpInfo::default()
+                }),
+                ..TcpSocket::default()
+            };
+            let count = if sample == 2 { 1 } else { 3_000 };
+            (1..=count).map(socket).collect::<Vec<_>>()
+        });
+        let samples = complete(samples.iter().map(|sample| &sample[..]).collect());
+        assert_eq!(samples.iter().map(|one| one.len()).sum::<usize>(), 6_000);
+        let courses = Courses::of(&samples);
+        assert!(courses.is_one_way(&samples[1][0], true));
     }
 
     #[test]

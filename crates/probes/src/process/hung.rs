@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rungwise_model::kernel::{Endpoint, TcpInfo, TcpSocket};
 
-use super::exchange::{CLOSE_WAIT, ESTABLISHED, both, listening};
+use super::exchange::{CLOSE_WAIT, ESTABLISHED, both, is_lopsided, listening};
 
 /// From then on a request has been open for long, in milliseconds.
 const LONG_MS: u32 = 1_000;
@@ -18,9 +18,6 @@ const OLDEST_MS: u32 = 300_000;
 
 /// A client that confirms what the server sent does so after a round trip and some milliseconds. What it sends later is a request.
 const CONFIRMS_MS: u32 = 10;
-
-/// Bytes sent for each segment received, below which a connection carries data in one direction: the shortest replies (redis) have five.
-const FEWEST_BYTES: u64 = 4;
 
 /// Fewest connections that show a pattern.
 const FEWEST: usize = 3;
@@ -83,11 +80,9 @@ fn is_open_for_long(info: &TcpInfo) -> bool {
         .last_data_sent_ms
         .saturating_sub(info.last_data_recv_ms);
     let is_request = if has_sent {
-        let segments = u64::from(info.data_segs_in.unwrap_or(1));
-        let answers = info.bytes_acked.unwrap_or(0) >= FEWEST_BYTES * segments.saturating_sub(1);
         // The mean round trip contains pauses of the client, which sends its next request with the acknowledgement.
         let rtt = info.min_rtt.filter(|rtt| *rtt < u32::MAX);
-        answers && later_ms > CONFIRMS_MS.max(rtt.unwrap_or(info.rtt) / 500)
+        !is_lopsided(info, true) && later_ms > CONFIRMS_MS.max(rtt.unwrap_or(info.rtt) / 500)
     } else {
         later_ms < LONG_MS
     };
@@ -108,7 +103,6 @@ mod tests {
                 last_data_recv_ms: received_ms,
                 bytes_acked: Some(100),
                 bytes_received: Some(100),
-                data_segs_in: Some(3),
                 ..TcpInfo::default()
             }),
             ..TcpSocket::default()
@@ -186,8 +180,12 @@ mod tests {
         });
         assert_eq!(over(&[&log, &log]), BTreeMap::new());
         // MQTT without confirmations: a few bytes when they connected.
-        let publishers =
-            each(|remote| with(waits(remote, 9_000), |info| info.data_segs_in = Some(90)));
+        let publishers = each(|remote| {
+            with(waits(remote, 9_000), |info| {
+                (info.bytes_acked, info.bytes_received) = (Some(5), Some(3_000));
+                info.data_segs_in = Some(50);
+            })
+        });
         assert_eq!(over(&[&publishers, &publishers]), BTreeMap::new());
         let first = each(|remote| waits(remote, 9_000));
         let later =

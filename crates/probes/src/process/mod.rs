@@ -17,11 +17,12 @@ mod sampled;
 pub(crate) mod states;
 pub(crate) mod threads;
 pub(crate) mod user_tasks;
+pub(crate) mod waiters;
 pub(crate) mod waits;
 
 pub(crate) use chosen::{
-    blocked, busy_between, family_at, near_their_limit, of_services, postgres_at, services_at,
-    services_between, threads_of,
+    Services, blocked, busy_between, family_at, near_their_limit, of_services, postgres_at,
+    services_at, services_between, threads_of,
 };
 pub(crate) use processes::STATS;
 

@@ -61,7 +61,7 @@ data in both directions, whose number stays the same while all are in use, and w
 It is full as well where the same number of requests is open in nine samples of ten and never more: a proxy may keep more \
 connections than it uses at a time, or replace them. A request is open if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 \
 Hz); within one tick the acknowledgements decide. Connections of several processes to one server are combined, under \
-one of these processes. On a host with more than 300 sockets they are read in the full samples only, which are too few \
+one of these processes. On a host with more than 1000 TCP sockets they are read in the full samples only, which are too few \
 for a share. Sources: net/ipv4/tcp.c of Linux 6.18; ss(8).",
 };
 
@@ -236,7 +236,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let (samples, courses) = samples(window);
     let Some(last) = samples.last() else {
         let why = format!(
-            "sockets were read fewer than {FEWEST} times: the window has one sample, or there are more than 300 sockets"
+            "sockets were read fewer than {FEWEST} times: the window has one sample, or there are more than 1000 TCP sockets"
         );
         let why = Absence::because(why).remedy("observe for some seconds: --for 10s");
         return evidence.absent(PROBE.yields, &why, SOURCE);

@@ -43,7 +43,7 @@ pub(crate) static PROBE: Probe = Probe {
 A change is a sample in which none of the previous listening sockets of a port is left and another one listens. The \
 gap is the share of the samples without a listening socket, between the first and the last sample that have one. A \
 reload that keeps its sockets, or that hands over with SO_REUSEPORT while both are open, is not a change. Samples \
-between the full ones are taken if there are at most 300 sockets; a restart between two samples shows as a change \
+between the full ones are taken if there are at most 1000 TCP sockets; a restart between two samples shows as a change \
 without a gap, and so does a handover whose overlap lies between two samples. Sources: net/ipv4/inet_connection_sock.c \
 of Linux 6.18; ss(8).",
 };

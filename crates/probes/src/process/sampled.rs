@@ -1,12 +1,15 @@
 //! Per thread, from the samples between the full ones: time runnable without a CPU, and CPU time of threads that did not end.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rungwise_formats::task;
 
-use super::of_threads;
+use super::{Ran, of_threads};
 use crate::Window;
 use crate::capture::Raw;
+use crate::gather::FULL_SAMPLES;
+use crate::net::rates;
 
 /// Fewest samples of a thread for its CPU wait.
 const FEWEST: usize = 20;
@@ -17,8 +20,14 @@ const FEW: usize = 4;
 /// Maximum of threads per process: reading one line of `stat` costs a microsecond.
 const MOST: usize = 128;
 
+/// Share of the samples that a thread must be in for its rates: those of one that lived briefly are not of the window.
+const MOST_SAMPLES: f64 = 0.9;
+
 /// Seconds per nanosecond.
 const NANO: f64 = 1e-9;
+
+/// Parts of the window, each with a rate of its own, as between full samples.
+const PARTS: usize = FULL_SAMPLES as usize - 1;
 
 /// A thread and its start: a later thread may have the same number.
 type Name<'a> = (&'a str, u64);
@@ -40,9 +49,26 @@ struct Thread {
     ticks: u64,
     /// Seconds between two samples that both found it runnable, and between which it did not run.
     starved_s: f64,
-    /// Time and nanoseconds it ran, as of the first and the last sample that has both.
-    first: Option<(f64, u64)>,
-    last: Option<(f64, u64)>,
+    /// The time of each sample that has them, and the nanoseconds that it had run and had waited for a CPU.
+    course: Vec<(f64, task::RunTime)>,
+}
+
+impl Thread {
+    /// Time and nanoseconds it ran, as of the first and the last sample.
+    fn ends(&self) -> Option<[(f64, u64); 2]> {
+        let of = |(at, time): &(f64, task::RunTime)| (*at, time.ran_ns);
+        Some([of(self.course.first()?), of(self.course.last()?)])
+    }
+
+    /// A counter of it over the parts of the window.
+    fn rate(&self, counter: fn(&task::RunTime) -> u64) -> Option<crate::Rate> {
+        let last = self.course.len().checked_sub(1)?;
+        let places = (0..=PARTS).map(|part| last * part / PARTS);
+        let course: Vec<(f64, u64)> = places
+            .map(|place| (self.course[place].0, counter(&self.course[place].1)))
+            .collect();
+        rates::of_course(&course)
+    }
 }
 
 /// A share and how it was counted.
@@ -76,15 +102,16 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
             let Some(time) = task::schedstat(time) else {
                 continue;
             };
-            let (now, ready) = ((moment.at_s, time.ran_ns), stat.state == 'R');
+            let ready = stat.state == 'R';
             // A CPU without ticks (nohz_full) updates the time that a thread ran seldom; its ticks are charged with it.
             let ticks = stat.user_ticks + stat.system_ticks;
-            thread.first.get_or_insert(now);
-            let (before, ran) = thread.last.replace(now).unwrap_or(now);
-            let stood = ran == time.ran_ns && ticks == thread.ticks;
-            if follows && ready && thread.ready && stood {
-                thread.starved_s += moment.at_s - before;
+            if let Some((before, last)) = thread.course.last() {
+                let stood = last.ran_ns == time.ran_ns && ticks == thread.ticks;
+                if follows && ready && thread.ready && stood {
+                    thread.starved_s += moment.at_s - before;
+                }
             }
+            thread.course.push((moment.at_s, time));
             (thread.ready, thread.ticks) = (ready, ticks);
         }
         let sampled = count.iter().filter(|(_, count)| **count <= MOST);
@@ -97,13 +124,13 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
     processes
 }
 
-impl Threads<'_> {
+impl<'a> Threads<'a> {
     /// How long the worst-affected thread is runnable without running, as a share of the time; a wait shorter than the
     /// time between two samples is missed. The kernel counts a CPU wait once it is over, so a wait of seconds appears
     /// only here.
     pub(super) fn starved(&self) -> Option<Share> {
         let share = |((tid, _), thread): (&Name<'_>, &Thread)| {
-            let ((begin, _), (end, _)) = (thread.first?, thread.last?);
+            let [(begin, _), (end, _)] = thread.ends()?;
             let share = thread.starved_s / (end - begin);
             let line = format!(
                 "thread {tid} in state R from sample to sample, and without a CPU between, for {:.2} of {:.2} s",
@@ -114,6 +141,30 @@ impl Threads<'_> {
         };
         let shares = self.by_id.iter().filter_map(share);
         shares.max_by(|(a, _), (b, _)| a.total_cmp(b))
+    }
+
+    /// Threads that lived through the window, with how long each ran and waited for a CPU.
+    fn rates(&self) -> impl Iterator<Item = (&'a str, Ran)> {
+        let fewest = (MOST_SAMPLES * self.samples as f64).max(FEW as f64);
+        self.by_id.iter().filter_map(move |((tid, _), thread)| {
+            let ran = thread.rate(|time| time.ran_ns)?;
+            let waited = thread.rate(|time| time.waited_ns)?;
+            (thread.course.len() as f64 >= fewest).then_some((*tid, Ran { ran, waited }))
+        })
+    }
+
+    /// The longest wait of a thread for a CPU as a share of the window, by the kernel's count or by the samples.
+    pub(super) fn longest_wait(&self) -> f64 {
+        let counted = self.rates().map(|(_, ran)| ran.waited.per_s * NANO);
+        let starved = self.starved().map_or(0.0, |(share, _)| share);
+        counted.fold(starved, f64::max)
+    }
+
+    /// The number of the thread that ran most, and how long it ran and waited for a CPU.
+    pub(super) fn busiest(&self) -> Option<(&'a str, Ran)> {
+        let order = |ran: &Ran| (ran.ran.per_s, ran.waited.per_s);
+        self.rates()
+            .max_by(|(_, a), (_, b)| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal))
     }
 
     /// CPUs used by the threads of the last sample: of a process either all threads are sampled or none. Subtracted
@@ -127,13 +178,12 @@ impl Threads<'_> {
         if self.samples < FEW {
             return None;
         }
-        let began = alive().filter_map(|thread| thread.first).map(|(at, _)| at);
-        let ended = alive().filter_map(|thread| thread.last).map(|(at, _)| at);
-        let seconds = ended.reduce(f64::max)? - began.reduce(f64::min)?;
-        let ran = alive().filter_map(|thread| {
-            let ((_, before), (_, after)) = (thread.first?, thread.last?);
-            Some(after.saturating_sub(before) as f64 * NANO)
-        });
+        let ends = || alive().filter_map(Thread::ends);
+        let began = ends().map(|[(at, _), _]| at).reduce(f64::min)?;
+        let ended = ends().map(|[_, (at, _)]| at).reduce(f64::max)?;
+        let seconds = ended - began;
+        let ran =
+            ends().map(|[(_, before), (_, after)]| after.saturating_sub(before) as f64 * NANO);
         (seconds > 0.0).then(|| ran.sum::<f64>() / seconds)
     }
 }
@@ -183,6 +233,45 @@ mod tests {
         assert!(starved('R', 0) > 0.99);
         assert!(starved('R', 100_000) < 0.01);
         assert!(starved('S', 0) < 0.01);
+    }
+
+    #[test]
+    fn a_thread_that_lived_briefly_is_not_the_busiest() {
+        let lives_at = |number| (40..60).contains(&number);
+        let mut capture = capture('S', 1_000_000, |number| {
+            if (40..60).contains(&number) {
+                vec![8]
+            } else {
+                Vec::new()
+            }
+        });
+        for (number, moment) in capture.samples.iter_mut().enumerate() {
+            if lives_at(number) {
+                let path = "/proc/7/task/8/schedstat".to_owned();
+                let schedstat = format!("{} 0 1", 100_000_000 * number);
+                moment.files.insert(path, Raw::Text(schedstat));
+            }
+        }
+        let threads = threads(&Window::of(&capture));
+        assert_eq!(threads[&7].busiest().map(|(tid, _)| tid), Some("7"));
+    }
+
+    #[test]
+    fn the_busiest_thread_of_a_process_that_uses_little_is_known_with_its_wait() {
+        let mut capture = capture('S', 40_000_000, |_| vec![8]);
+        for (number, moment) in capture.samples.iter_mut().enumerate() {
+            let waited = 80_000_000 * number;
+            let schedstat = format!("{} {waited} 1", 60_000_000 + number);
+            let path = "/proc/7/task/7/schedstat".to_owned();
+            moment.files.insert(path, Raw::Text("60000000 0 1".into()));
+            let path = "/proc/7/task/8/schedstat".to_owned();
+            moment.files.insert(path, Raw::Text(schedstat));
+        }
+        let threads = threads(&Window::of(&capture));
+        let (tid, Ran { ran, waited }) = threads[&7].busiest().unwrap();
+        assert_eq!((tid, ran.delta), ("8", 99.0));
+        assert!((waited.per_s * NANO - 0.8).abs() < 0.01, "{waited:?}");
+        assert_eq!(waited.series.len(), PARTS);
     }
 
     #[test]

@@ -27,6 +27,9 @@ const MOST: usize = 20;
 /// CPUs that one thread can use, with room for the ticks of 10 ms.
 const MOST_OF_ONE: f64 = 1.05;
 
+/// Share of the window in which a thread waits for a CPU from which on its process is listed; the line of the rule `priority-low`.
+const WAITS: f64 = 0.02;
+
 /// Change in the number of threads from which on a process is listed.
 const ADDED: i64 = 16;
 
@@ -56,6 +59,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::PROCESS_BUSIEST_THREAD,
         &keys::PROCESS_CHILDREN_CPU,
         &keys::PROCESS_PARENT,
+        &keys::PROCESS_SIBLINGS,
         &keys::PROCESS_SCHEDULING,
         &keys::PROCESS_STARVED,
         &keys::PROCESS_STOPPED,
@@ -71,12 +75,13 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 The 20 processes that used most CPU time, the judged process with its children, and every process that is stopped, \
-traced or blocked in most samples, has children that it did not wait for, or gained or lost at least 16 threads in the \
-window. Kernel threads are excluded. `stat` is read four times in the window, and 21 more times for processes that \
-serve clients over TCP or use 1 % of a CPU; a state lasts if all samples show it. Threads are read of processes that \
-used more than 0.8 CPUs in the first third of the window, or more than 0.02 with at most 32 threads (at most 8 \
-processes, of at most 1,000 threads each); of others only the first thread is known. CPU time of exited children \
-covers those that were waited for. Sources: fs/proc/array.c, fs/proc/stat.c of Linux 6.18; proc(5), sched(7).",
+traced or blocked in most samples, has a thread that waited for a CPU in 2 % of the window, has children that it did not \
+wait for, or gained or lost at least 16 threads in the window. Kernel threads are excluded. `stat` is read four times in \
+the window, and 21 more times for processes that serve clients over TCP or use 1 % of a CPU, with the CPU time and the CPU \
+wait of their threads; a state lasts if all samples show it. Threads are also read of processes that used more than 0.8 \
+CPUs in the first third of the window, or more than 0.02 with at most 32 threads (at most 8 processes, of at most 1,000 \
+threads each); of others only the first thread is known. CPU time of exited children covers those that were waited for. \
+Sources: fs/proc/array.c, fs/proc/stat.c of Linux 6.18; proc(5), sched(7).",
 };
 
 struct Process<'a> {
@@ -95,9 +100,12 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let judged = chosen::family(window);
     let zombies = zombies(&processes);
     let threads = sampled::threads(window);
-    for process in listed(&processes, &zombies, &judged) {
+    let starved = starved(&threads);
+    for process in listed(&processes, &zombies, &judged, &starved) {
+        let threads = threads.get(&process.pid);
         describe(window, evidence, process, &processes, &zombies);
-        of_threads(evidence, process, threads.get(&process.pid));
+        busiest(window, evidence, process, threads);
+        of_threads(evidence, process, threads);
     }
     let why = window.text(STATS).err();
     let why = why.unwrap_or_else(|| {
@@ -174,6 +182,15 @@ impl Process<'_> {
     }
 }
 
+/// Processes with a thread that waits for a CPU for long, however little it runs.
+fn starved(threads: &BTreeMap<u32, Threads<'_>>) -> BTreeSet<u32> {
+    let longest = |(pid, threads): (&u32, &Threads<'_>)| (threads.longest_wait(), *pid);
+    let mut waiting: Vec<(f64, u32)> = threads.iter().map(longest).collect();
+    waiting.retain(|(share, _)| *share >= WAITS);
+    waiting.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    waiting.into_iter().map(|(_, pid)| pid).take(MOST).collect()
+}
+
 /// Children that had ended in every sample, by parent.
 fn zombies(processes: &[Process<'_>]) -> BTreeMap<u32, usize> {
     let mut zombies = BTreeMap::new();
@@ -187,6 +204,7 @@ fn listed<'p, 'a>(
     processes: &'p [Process<'a>],
     zombies: &BTreeMap<u32, usize>,
     judged: &BTreeSet<u32>,
+    starved: &BTreeSet<u32>,
 ) -> Vec<&'p Process<'a>> {
     let most = |amount: fn(&Process<'_>) -> f64, floor: f64, count: usize| {
         let mut some: Vec<_> = processes.iter().filter(|p| amount(p) >= floor).collect();
@@ -205,7 +223,9 @@ fn listed<'p, 'a>(
         5,
     );
     let odd = processes.iter().filter(|p| p.is_odd()).take(4 * MOST);
-    let family = processes.iter().filter(|p| judged.contains(&p.pid));
+    let family = processes
+        .iter()
+        .filter(|p| judged.contains(&p.pid) || starved.contains(&p.pid));
     let parents = processes.iter().filter(|p| zombies.contains_key(&p.pid));
     let all = used.into_iter().chain(made).chain(odd).chain(family);
     let by_pid: BTreeMap<u32, &Process<'_>> = all.chain(parents).map(|p| (p.pid, p)).collect();
@@ -232,6 +252,21 @@ fn describe(
         f64::from(last.parent),
         parent,
     );
+    // In a container the master may be the first process.
+    let is_first_master = all
+        .iter()
+        .any(|other| other.pid == 1 && other.last.name == last.name);
+    let is_sibling = |other: &&Process<'_>| {
+        let same = other.last.parent == last.parent && other.last.name == last.name;
+        other.pid != *pid && same && (last.parent > 1 || is_first_master)
+    };
+    let siblings = all.iter().filter(is_sibling).count();
+    let line = column(format!(
+        "{siblings} more {} below {}",
+        last.name, last.parent
+    ));
+    let key = &keys::PROCESS_SIBLINGS;
+    evidence.number(key, subject(), siblings as f64, line);
     let threads = column(format!("num_threads {} (column 20)", last.threads));
     let key = &keys::PROCESS_THREADS;
     evidence.number(key, subject(), last.threads as f64, threads.clone());
@@ -279,7 +314,6 @@ fn describe(
         enter::counter(evidence, key, subject(), (rate, TICK), (&stat, name));
     }
     from_status(window, evidence, process, all);
-    busiest(window, evidence, process);
 }
 
 /// Keys from the samples of its threads.
@@ -357,26 +391,30 @@ fn from_status(
 }
 
 /// The thread that ran most: the only thread, or one of those read.
-fn busiest(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
+fn busiest(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    process: &Process<'_>,
+    sampled: Option<&Threads<'_>>,
+) {
     let subject = || Subject::new(Kind::Process, process.pid);
     let folder = format!("/proc/{}/task", process.pid);
     let own = format!("/proc/{}/schedstat", process.pid);
     let ran = |path: &str| run_rates(window, path).ok();
     let threads = window.matching(&format!("{folder}/*/schedstat"));
-    let of_threads = threads.iter().filter_map(|(path, stars)| {
-        Some((
-            ran(path)?,
-            format!("{folder}/{}/stat", stars.first()?),
-            *stars.first()?,
-        ))
-    });
-    let busiest = of_threads.max_by(|(a, ..), (b, ..)| a.ran.per_s.total_cmp(&b.ran.per_s));
+    let of_threads = threads
+        .iter()
+        .filter_map(|(path, stars)| Some((*stars.first()?, ran(path)?)));
+    let busiest = of_threads.max_by(|(_, a), (_, b)| a.ran.per_s.total_cmp(&b.ran.per_s));
+    // Of a process that uses little, its threads were read between the full samples.
+    let busiest = busiest.or_else(|| sampled.filter(|_| process.last.threads > 1)?.busiest());
     let (cpu, delay) = (&keys::PROCESS_BUSIEST_THREAD, &keys::PROCESS_BUSIEST_DELAY);
     let (name, pid) = (process.last.name, process.pid);
-    let (ran, source, named) = if let Some((ran, stat, tid)) = busiest {
-        let text = window.texts(&stat).ok();
-        let text = text.and_then(|texts| texts.last().copied());
-        let stat = text.and_then(|(_, text)| task::stat(text));
+    let (ran, source, named) = if let Some((tid, ran)) = busiest {
+        let stat = format!("{folder}/{tid}/stat");
+        let moments = window.often().into_iter().rev();
+        let mut texts = moments.filter_map(|moment| window::text_of(moment, &stat).ok());
+        let stat = texts.next().and_then(task::stat);
         let name = stat.map_or(name, |stat| stat.name);
         let source = format!("{folder}/{tid}/schedstat");
         (ran, source, format!("{name} ({pid}:{tid})"))

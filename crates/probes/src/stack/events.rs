@@ -66,6 +66,8 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::PROCESS_CONNECT_FAILED_SHARE,
         &keys::PROCESS_LONG_RUNS,
         &keys::PROCESS_LONG_RUN_SHARE,
+        &keys::PROCESS_SHORT_RUNS,
+        &keys::PROCESS_SHORT_RUN_MEAN,
         &keys::PROCESS_SYNCS,
         &keys::PROCESS_SYNC_LONGEST,
         &keys::PROCESS_SYNC_MEDIAN,
@@ -314,7 +316,12 @@ fn record_failed_connects(events: &Events, evidence: &mut Evidence) {
 }
 
 fn record_long_runs(events: &Events, evidence: &mut Evidence) {
-    let keys: [&'static Key; 2] = [&keys::PROCESS_LONG_RUNS, &keys::PROCESS_LONG_RUN_SHARE];
+    let keys: [&'static Key; 4] = [
+        &keys::PROCESS_LONG_RUNS,
+        &keys::PROCESS_LONG_RUN_SHARE,
+        &keys::PROCESS_SHORT_RUNS,
+        &keys::PROCESS_SHORT_RUN_MEAN,
+    ];
     if !counted(events, SWITCH, &keys, evidence) {
         return;
     }
@@ -340,6 +347,19 @@ fn record_long_runs(events: &Events, evidence: &mut Evidence) {
         evidence.number(&keys::PROCESS_LONG_RUNS, subject(), rate, origin());
         let share = (run.seconds / runs.seconds).min(1.0);
         evidence.number(&keys::PROCESS_LONG_RUN_SHARE, subject(), share, origin());
+        if let Some(short) = run.short {
+            let line = format!(
+                "thread {}: {} shorter runs, together {:.3} s",
+                run.thread, short.number, short.seconds
+            );
+            let origin = || Origin::new(SWITCH, line.clone());
+            let rate = short.number as f64 / runs.seconds;
+            evidence.number(&keys::PROCESS_SHORT_RUNS, subject(), rate, origin());
+            if short.number > 0 {
+                let mean = short.seconds / short.number as f64;
+                evidence.number(&keys::PROCESS_SHORT_RUN_MEAN, subject(), mean, origin());
+            }
+        }
     }
     let none = Absence::none("no thread ran several times for 5 ms without a wait");
     enter::absent_if_unset(evidence, &keys, &none, SWITCH);
@@ -409,7 +429,7 @@ fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::{Connects, FailedConnects, LongRuns, SyncTimes, Syncs};
+    use rungwise_model::kernel::{Connects, FailedConnects, LongRuns, ShortRuns, SyncTimes, Syncs};
 
     use super::*;
     use crate::capture::{Capture, Moment, Raw, Reply};
@@ -494,6 +514,10 @@ mod tests {
                         thread,
                         number,
                         seconds,
+                        short: Some(ShortRuns {
+                            number: 50 * number,
+                            seconds: 0.065,
+                        }),
                     })
                     .into(),
             })),
@@ -592,6 +616,8 @@ mod tests {
         };
         assert!((of(&keys::PROCESS_LONG_RUNS) - 13.0).abs() < 1e-9);
         assert!((of(&keys::PROCESS_LONG_RUN_SHARE) - 0.13).abs() < 1e-9);
+        assert!((of(&keys::PROCESS_SHORT_RUNS) - 650.0).abs() < 1e-9);
+        assert!((of(&keys::PROCESS_SHORT_RUN_MEAN) - 50e-6).abs() < 1e-9);
     }
 
     #[test]

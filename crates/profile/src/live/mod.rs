@@ -13,6 +13,7 @@ mod names;
 mod off_cpu;
 mod perf_map;
 mod records;
+mod sleepers;
 mod table;
 mod unwind;
 mod waits;
@@ -21,6 +22,7 @@ mod wholeness;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -33,12 +35,14 @@ use rungwise_host::{Host as _, files, process};
 use rungwise_model::profile::FrameKind;
 use rungwise_stacks::{Stacks, Thread};
 
+pub use self::sleepers::{Sleeper, sleepers};
+
 use self::memory::{Memory, Place};
 use self::names::{Frame, Names};
 use self::off_cpu::{Blocked, OffCpu};
 use self::records::{FIELDS, Record, Timed, WITH_STACK};
 use self::table::{Stack, Table, Task};
-use self::unwind::{End, Unwinder, User};
+use self::unwind::{End, Reader, Unwinder, User};
 use self::wholeness::Sums;
 use crate::error::{Error, Result};
 use crate::perf::{self, Ring, Seen};
@@ -359,7 +363,7 @@ impl View {
             }
             let user = memory
                 .as_ref()
-                .and_then(|(_, memory)| blocked::user(process, thread, memory));
+                .and_then(|(_, memory)| blocked::user(process, thread, memory, &|_| true));
             if let Some(user) = user {
                 let (chain, end) = self.followed(process, &[], Some(&user));
                 blocked.chain = chain;
@@ -376,11 +380,19 @@ impl View {
         let at = chain.iter().position(|entry| *entry == table::USER);
         let (before, by_pointers) = chain.split_at(at.unwrap_or(chain.len()));
         let (objects, root) = (&self.memory.objects, self.root.as_ref());
-        let read = |file: u32| names::tables(objects.get(file as usize)?, root);
+        let tables = |file: u32| names::tables(objects.get(file as usize)?, root);
+        let code = |at: u64, bytes: &mut [u8]| {
+            let memory = files::open(format!("/proc/{process}/mem").as_ref());
+            memory.is_ok_and(|memory| memory.read_exact_at(bytes, at).is_ok())
+        };
+        let reader = Reader {
+            tables: &tables,
+            code: &code,
+        };
         let by_pointers = by_pointers.get(1..).unwrap_or_default();
         let (frames, end) = self
             .unwinder
-            .follow(process, user, &self.memory, by_pointers, &read);
+            .follow(process, user, &self.memory, by_pointers, &reader);
         let mut whole = before.to_vec();
         whole.push(table::USER);
         whole.extend(frames);

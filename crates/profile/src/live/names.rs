@@ -47,6 +47,15 @@ impl Names {
         let kernel = kernel
             .map_err(|error| notes.push(format!("frames of the kernel are unknown: {error}")))
             .ok();
+        Self {
+            kernel,
+            code,
+            ..Self::of_files(places, memory, root)
+        }
+    }
+
+    /// Looks up those in files alone.
+    pub(super) fn of_files(places: &[Place], memory: &Memory, root: Option<&File>) -> Self {
         let mut wanted: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
         for place in places {
             if let Place::File { file, offset } = place {
@@ -58,9 +67,9 @@ impl Names {
             Some((file, of_object(object, root, &offsets)?))
         });
         Self {
-            kernel,
+            kernel: None,
             files: files.collect(),
-            code,
+            code: BTreeMap::new(),
         }
     }
 

@@ -68,17 +68,18 @@ pub(crate) static RULE: Rule = Rule {
 
 /// A disk that is always busy and slow, while tasks wait.
 pub(crate) fn slow(evidence: &Evidence) -> Option<&Subject> {
-    let some = evidence.host(&keys::PSI_IO_SOME).ok()?;
     let disks = evidence.each(&keys::DISK_BUSY).unwrap_or_default();
-    let is_slow = |disk| {
-        let time = evidence.quantity(&keys::DISK_AWAIT, disk);
-        time.is_ok_and(|time| time.value > SLOW.value)
-    };
-    let mut slow = disks
-        .into_iter()
-        .filter(|(disk, busy)| busy.lasts(|share| share > BUSY.value) && is_slow(disk));
-    let (disk, _) = slow.next()?;
-    (some.value > WAITING.value).then_some(disk)
+    let mut disks = disks.into_iter().map(|(disk, _)| disk);
+    disks.find(|disk| is_slow(evidence, disk))
+}
+
+/// This disk is always busy and slow, while tasks wait.
+pub(crate) fn is_slow(evidence: &Evidence, disk: &Subject) -> bool {
+    let some = evidence.host(&keys::PSI_IO_SOME);
+    let value = |key| evidence.quantity(key, disk);
+    some.is_ok_and(|some| some.value > WAITING.value)
+        && value(&keys::DISK_BUSY).is_ok_and(|busy| busy.lasts(|share| share > BUSY.value))
+        && value(&keys::DISK_AWAIT).is_ok_and(|time| time.value > SLOW.value)
 }
 
 fn judge(evidence: &Evidence) -> Judgement {

@@ -24,12 +24,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEPENDENCY_CONNECTING_TO,
         &keys::DEPENDENCY_SAMPLES,
         &keys::SCHED_PROCESS_NAME,
+        &keys::TCP_LISTEN_SOCKET_DROPS,
     ],
     thresholds: &[CONNECTING],
     knobs: &[],
     measure: Some(Measure::more(&keys::DEPENDENCY_CONNECTING)),
     doc: Doc {
-        looks_for: "A socket in state SYN-SENT in two samples of the window, or sockets in that state to one server in most samples, and none in another state.",
+        looks_for: "A socket in state SYN-SENT in two samples of the window, or sockets in that state to one server in most samples, and none in another state. Where a listening socket of this host drops them at its full accept queue, they are only watched (tcp-listen-overflow).",
         hurts: "The thread or request that connects waits for its timeout, and each retry adds one.",
         todo: "Is the address right and the host up (ip route get, ping)? Does a firewall drop (nft list ruleset, security groups)? Is the accept queue of the peer full (ss -ltn there)? Set a connect timeout of a second.",
         wrong: "A monitor that probes dead hosts does this all day; in a window of less than 2 s a slow path may look the same.",
@@ -55,8 +56,16 @@ fn judge(evidence: &Evidence) -> Judgement {
             to.value,
             say::count(number.value, "connection attempt")
         );
-        findings.push(
+        // The queue is what has to be mended, and the finding about it is of the service.
+        let finding = if is_full_here(evidence, to.value) {
+            let sentence =
+                format!("{sentence}: the accept queue there is full, see tcp-listen-overflow");
+            Finding::watch(process, sentence)
+        } else {
             Finding::act(process, sentence)
+        };
+        findings.push(
+            finding
                 .severity(if number.value > 1.0 {
                     Grade::High
                 } else {
@@ -72,4 +81,17 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(Finding::clear(sentence).cite(samples.reading));
     }
     Ok(findings)
+}
+
+/// The server is a listening socket of this host, and drops connections at its full accept queue.
+fn is_full_here(evidence: &Evidence, server: &str) -> bool {
+    let full = evidence
+        .each(&keys::TCP_LISTEN_SOCKET_DROPS)
+        .unwrap_or_default();
+    full.iter().any(|(port, drops)| {
+        let listener = port.name().trim_start_matches("tcp/");
+        let to_this_host = server.starts_with("127.") || server.starts_with("[::1]");
+        let of = |end: &str| end.rsplit_once(':').map(|(_, port)| port.to_owned());
+        drops.value > 0.0 && (listener == server || to_this_host && of(listener) == of(server))
+    })
 }

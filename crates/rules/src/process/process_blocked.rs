@@ -7,6 +7,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::{SERVICE, called, is_service};
+use crate::disk::disk_sync;
 use crate::rule::needs;
 use crate::{Doc, Judgement, Measure, Rule, Threshold, say};
 
@@ -22,7 +23,7 @@ const STUCK: Threshold = Threshold {
     origin: "own guess: less than one tick in ten seconds",
 };
 
-const WRITES: Threshold = Threshold {
+pub(crate) const WRITES: Threshold = Threshold {
     name: "share of the samples in which a thread waits in state D in a system call that changes a file",
     value: 0.10,
     origin: "measured by `cargo xtask faults --random 26 --seed 707`: a file system that was frozen for 136 ms of each second took p99 from 2 to 157 ms",
@@ -43,6 +44,8 @@ pub(crate) static RULE: Rule = Rule {
             &keys::PROCESS_BLOCKED,
             &keys::PROCESS_FREEZES,
             &keys::PROCESS_SLEEPS,
+            &keys::PROCESS_SYNCING,
+            &keys::PROCESS_WRITE_BEHIND,
             &keys::PROCESS_WRITE_BLOCKED,
             &keys::SCHED_PROCESS_CPU
         ],
@@ -52,7 +55,7 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     measure: Some(Measure::more(&keys::PROCESS_BLOCKED)),
     doc: Doc {
-        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, is a child of it, answers on a port, or makes no progress at all; or a process with a thread in state D in a write in a tenth of the samples, or in two samples for a frozen file system (one is watched).",
+        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, is a child of it, answers on a port, or makes no progress at all; or a process with a thread in state D in a write in a tenth of the samples (only watched where that is behind its own calls of fsync: disk-sync), or in two samples for a frozen file system (one is watched).",
         hurts: "The thread does nothing else meanwhile: in an event loop all clients of the process wait.",
         todo: "See where it waits (/proc/PID/stack, named in the finding): fsync and writes wait for a disk, rpc_wait for NFS, percpu_rwsem_wait or freeze for a frozen file system (fsfreeze -u).",
         wrong: "A backup or another job that reads a disk all the time is in state D in most samples and does no harm; it is ignored while it makes progress.",
@@ -162,11 +165,20 @@ fn writers(evidence: &Evidence) -> Vec<Finding> {
         .filter(|(process, _)| is_service(evidence, process.name()));
     let finding = |(process, share): (&Subject, Quantity<'_>)| {
         let sentence = format!(
-            "{} is blocked in writes to files (state D) in {} of the samples: a frozen file system, its journal, or too many dirty pages",
+            "{} is blocked in writes to files (state D) in {} of the samples",
             called(evidence, process),
             say::percent(share.value)
         );
-        Finding::act(process, sentence)
+        if let Some(behind) = disk_sync::behind(evidence, process) {
+            let sentence = format!("{sentence}, behind its own calls of fsync: see disk-sync");
+            return Finding::watch(process, sentence)
+                .severity(Grade::Medium)
+                .cite(share.reading)
+                .cite(behind.reading)
+                .refuted_by("its writes are blocked as often with syncing disabled for a minute");
+        }
+        let causes = "a frozen file system, its journal, or too many dirty pages";
+        Finding::act(process, format!("{sentence}: {causes}"))
             .severity(Grade::Medium)
             .cite(share.reading)
             .refuted_by("/proc/PID/stack shows no function of a file system")

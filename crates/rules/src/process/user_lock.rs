@@ -17,6 +17,12 @@ const WAITERS: Threshold = Threshold {
         (p99 from 0.4 to 2.4 ms), one held for 20 ms had 15 and lost 87 % of the requests",
 };
 
+const OF_ALL: Threshold = Threshold {
+    name: "share of all threads that wait for the lock in each sample, where there are fewer than four",
+    value: 0.05,
+    origin: "own guess: processes with more than 100 threads are read two or three times, and two of 200 threads may meet at a lock by chance",
+};
+
 const MOVING: Threshold = Threshold {
     name: "share of the waiting threads that ran since the previous sample",
     value: 0.50,
@@ -42,6 +48,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: needs!(
         [
             &keys::CPU_BUSY_MEAN,
+            &keys::LOCK_USER_FUNCTIONS,
             &keys::LOCK_USER_MOVING,
             &keys::LOCK_USER_WAITERS,
             &keys::PROCESS_BUSIEST_DELAY,
@@ -50,13 +57,13 @@ pub(crate) static RULE: Rule = Rule {
         ],
         SERVICE
     ),
-    thresholds: &[WAITERS, MOVING, SHORT, OFTEN],
+    thresholds: &[WAITERS, OF_ALL, MOVING, SHORT, OFTEN],
     knobs: &[],
     measure: Some(Measure::more(&keys::LOCK_USER_WAITERS)),
     doc: Doc {
-        looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two or more in a fifth of many samples are watched.",
+        looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample (5 % of all threads, where there are fewer than four samples), while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two or more in a fifth of many samples are watched.",
         hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",
-        todo: "Find the lock: `rungwise profile --pid PID --event off-cpu` shows the functions that wait for it, and the finding has its futex address. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
+        todo: "The evidence names the functions that wait for it; `rungwise profile --pid PID --event off-cpu` shows their whole stacks, and where its holder spends the time. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
         wrong: "A pool whose idle threads queue on one mutex for the next request looks the same, but those threads do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not detected: for a JVM take thread dumps.",
         sources: "futex(2); Ulrich Drepper, Futexes Are Tricky (2011); sysdeps/nptl/lowlevellock.h of glibc 2.36.",
     },
@@ -76,11 +83,23 @@ fn is_short_of_cpu(evidence: &Evidence, process: &Subject) -> bool {
     delay.is_ok_and(|delay| delay.value > SHORT.value)
 }
 
+/// Threads wait for one lock in most samples; of few samples, many of all threads in each.
+fn is_queue(evidence: &Evidence, process: &Subject, waiters: &Quantity<'_>) -> bool {
+    if (1..4).contains(&waiters.reading.series.len()) {
+        let Ok(threads) = evidence.quantity(&keys::PROCESS_THREADS, process) else {
+            return false;
+        };
+        let many = WAITERS.value.max(OF_ALL.value * threads.value);
+        return waiters.always(|waiting| waiting >= many);
+    }
+    waiters.lasts(|waiting| waiting >= WAITERS.value)
+}
+
 /// Threads wait for one lock in most samples, and have something to do: those of an idle pool do not.
 pub(crate) fn is_contended(evidence: &Evidence, process: &Subject) -> bool {
     let waiters = evidence.quantity(&keys::LOCK_USER_WAITERS, process);
     let moving = evidence.quantity(&keys::LOCK_USER_MOVING, process);
-    waiters.is_ok_and(|waiters| waiters.lasts(|waiting| waiting >= WAITERS.value))
+    waiters.is_ok_and(|waiters| is_queue(evidence, process, &waiters))
         && (moving.is_ok_and(|share| share.value >= MOVING.value)
             || asked(evidence, process).is_some())
         && !is_short_of_cpu(evidence, process)
@@ -92,7 +111,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let mut findings = Vec::new();
     let mut most = 0.0_f64;
     for (process, number) in &waiters {
-        let queue = number.lasts(|waiting| waiting >= WAITERS.value);
+        let queue = is_queue(evidence, process, number);
         let moving = evidence.quantity(&keys::LOCK_USER_MOVING, process).ok();
         let moves = moving.is_some_and(|share| share.value >= MOVING.value);
         let asked = asked(evidence, process);
@@ -110,11 +129,18 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
         let busy_share = say::percent(busy.value);
         let name = called(evidence, process);
+        let functions = evidence.words(&keys::LOCK_USER_FUNCTIONS, process).ok();
+        // `12 in count, called by serve; 2 in ...`
+        let place = functions.as_ref().and_then(|words| {
+            let (_, place) = words.value.split_once(" in ")?;
+            place.split([',', ';']).next()
+        });
+        let place = place.map_or_else(String::new, |function| format!(", in {function}"));
         let mut finding = match often {
             None => Finding::act(
                 process,
                 format!(
-                    "{name}: {:.0}{of} threads wait for one lock of the program (the CPUs are {busy_share} busy)",
+                    "{name}: {:.0}{of} threads wait for one lock of the program{place} (the CPUs are {busy_share} busy)",
                     number.value
                 ),
             )
@@ -122,7 +148,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             Some(often) => Finding::watch(
                 process,
                 format!(
-                    "{name}: two or more{of} threads wait for one lock of the program in {} of the samples (the CPUs are {busy_share} busy)",
+                    "{name}: two or more{of} threads wait for one lock of the program in {} of the samples{place} (the CPUs are {busy_share} busy)",
                     say::percent(often)
                 ),
             )
@@ -138,6 +164,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(busy.reading);
         for more in [moving, asked].into_iter().flatten() {
             finding = finding.cite(more.reading);
+        }
+        if let Some(functions) = functions {
+            finding = finding.cite(functions.reading);
         }
         if let Ok(sleeps) = evidence.words(&keys::PROCESS_SLEEPS, process) {
             finding = finding.cite(sleeps.reading);

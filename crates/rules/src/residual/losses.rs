@@ -42,6 +42,20 @@ fn is_ours(evidence: &Evidence) -> bool {
     packets(&keys::NETNS_OTHER_PACKETS) <= THEIRS.value * packets(&keys::NETNS_OWN_PACKETS)
 }
 
+/// A limit of the cloud or of the hypervisor that the machine exceeds. Only what exceeds it is counted, so any loss shows that it is reached.
+pub(crate) fn is_limit(counter: &Subject) -> bool {
+    let name = counter.name();
+    name.contains("allowance_exceeded") || name.contains("ratelimit")
+}
+
+/// A limit whose excess the cloud delays first and drops only if it lasts: bursts of a millisecond are counted too.
+pub(crate) fn is_delayed(counter: &Subject) -> bool {
+    let name = counter.name();
+    ["bw_in_", "bw_out_", "pps_"]
+        .iter()
+        .any(|limit| name.contains(&format!("driver.{limit}")))
+}
+
 /// Whether the counter shows a loss worth a finding; a counter covered by rules does if one of them fires or the loss is very large.
 pub(crate) fn is_a_loss(evidence: &Evidence, counter: &Subject) -> bool {
     let value = |key| {
@@ -57,6 +71,7 @@ pub(crate) fn is_a_loss(evidence: &Evidence, counter: &Subject) -> bool {
         return share >= MUCH.value && rate >= DROPS.value && is_ours(evidence);
     }
     match owner(counter.name()) {
+        Owner::None if is_limit(counter) => true,
         Owner::None => share >= SHARE.value,
         Owner::Follows => share >= MUCH.value,
         Owner::Rules(rules) => {

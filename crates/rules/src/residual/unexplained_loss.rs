@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Quantity};
 use rungwise_model::keys;
 
-use super::losses::{DROPS, MUCH, RATE, SHARE, THEIRS};
+use super::losses::{DROPS, MUCH, RATE, SHARE, THEIRS, is_delayed, is_limit};
 use super::{clear, unexplained};
 use crate::resources::{High, Means};
 use crate::{Doc, Judgement, Measure, Rule, say};
@@ -44,7 +44,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A counter of losses or failures that grew by at least one per second and by at least 0.5 % of the traffic there, \
             and that no rule covers. A counter that rules cover is reported if it is 5 % or more of the traffic and none of them \
-            fires. The losses of devices, backlogs and queues count as well. So do packets that the kernel drops without counting \
+            fires. The losses of devices, backlogs and queues count as well; of limits of the cloud that the machine exceeds, any from one per second on: those of bandwidth and packets per second, which delay bursts first, are watched below 0.5 %. So do packets that the kernel drops without counting \
             them, such as those that an XDP program rejects: from 10 per second and 5 % of the packets received on.",
         hurts: "Lost data is requested again after a timeout, or never answered.",
         todo: "The finding names the counter and what it counts. Its place in the kernel shows which stage drops: \
@@ -122,8 +122,11 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     );
     // Frames that no program on this host wants count as dropped as well, and proxies close by a reset to leave no TIME_WAIT.
     let name = high.subject.name();
-    let unwanted = name.ends_with(":rx_dropped") || name == "Tcp:EstabResets";
-    let finding = if share >= MUCH.value && !unwanted {
+    // A port counts what other guests and programs without the kernel receive as well.
+    let of_port = name.contains("_phy") || name.contains(":driver.port");
+    let unwanted = name.ends_with(":rx_dropped") || name == "Tcp:EstabResets" || of_port;
+    let is_reached = is_limit(high.subject) && (share >= SHARE.value || !is_delayed(high.subject));
+    let finding = if (share >= MUCH.value || is_reached) && !unwanted {
         Finding::act(high.subject, sentence).severity(Grade::High)
     } else {
         Finding::watch(high.subject, sentence).severity(Grade::Medium)

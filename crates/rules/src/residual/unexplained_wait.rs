@@ -57,7 +57,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "The finding names the resource. What another network namespace sends is lost on the way, or dropped by this host without a counter: \
             run `rungwise check --pid` with the process that is named. `rungwise check --pid` of the service shows whether its own threads wait.",
         wrong: "Pressure covers the whole machine: the waiting tasks may be a backup or a build, not the service. Long polling holds requests on purpose; \
-            where each poll is longer than the window, none of them is answered in it. On a host with more than 1000 TCP sockets, waiting clients are not seen.",
+            where each poll is longer than the window, none of them is answered in it.",
         sources: "Documentation/accounting/psi.rst; Brendan Gregg, \"The USE Method\".",
     },
     judge,

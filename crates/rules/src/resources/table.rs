@@ -201,10 +201,16 @@ pub(crate) static ROWS: &[Row] = &[
             &["gro-useless", "mtu-large-wins"],
         )],
         saturation: &[],
-        errors: &[Gauge {
-            only: Some(is_of_device),
-            ..losses(&["nic-ring-drop", "qdisc-limit"])
-        }],
+        errors: &[
+            Gauge {
+                only: Some(is_column),
+                ..losses(&["nic-ring-drop", "qdisc-limit"])
+            },
+            Gauge {
+                only: Some(is_of_driver),
+                ..losses(&[])
+            },
+        ],
     },
     Row {
         id: "qdiscs",
@@ -226,7 +232,7 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[],
         saturation: &[],
         errors: &[Gauge {
-            only: Some(|counter| !is_of_device(counter)),
+            only: Some(|counter| !is_column(counter) && !is_of_driver(counter)),
             ..losses(&[])
         }],
     },
@@ -332,8 +338,8 @@ pub(crate) static ROWS: &[Row] = &[
         title: "Locks of programs",
         utilisation: &[],
         saturation: &[Gauge {
-            moot: Some(no_process_works),
             decides: Some(user_lock::is_contended),
+            all: true,
             ..waited(&keys::LOCK_USER_WAITERS, 2.0, &["user-lock"])
         }],
         errors: &[],
@@ -567,31 +573,22 @@ fn group_reads_again(evidence: &Evidence, group: &Subject) -> bool {
         && of(&keys::MEMORY_CGROUP_RECLAIM).is_ok_and(|hits| hits.value > 1.0)
 }
 
-/// Locks are read of processes that serve clients or use a hundredth of a CPU.
-fn no_process_works(evidence: &Evidence) -> bool {
-    let is_own = |process| {
-        let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
-        name.is_ok_and(|name| name.value == "rungwise")
-    };
-    let used = evidence.each(&keys::SCHED_PROCESS_CPU);
-    let serves = evidence.each(&keys::DEPENDENCY_CLIENTS);
-    used.is_ok_and(|used| {
-        used.iter()
-            .all(|(process, cpus)| cpus.value < 0.01 || is_own(process))
-    }) && serves.is_err()
-}
-
 /// The counters were read, and none of them grew.
 fn none_grew(evidence: &Evidence) -> bool {
     evidence.host(&keys::LOSS_COUNTERS).is_ok()
 }
 
 /// Columns of `/proc/net/dev`, under the name of the device.
-fn is_of_device(counter: &Subject) -> bool {
+fn is_column(counter: &Subject) -> bool {
     let columns = [":rx_errors", ":rx_dropped", ":tx_errors", ":tx_dropped"];
     columns
         .iter()
         .any(|column| counter.name().ends_with(column))
+}
+
+/// Statistics of drivers, under the name of the device.
+fn is_of_driver(counter: &Subject) -> bool {
+    counter.name().contains(":driver.")
 }
 
 /// A queue that shapes TCP drops a little as a signal to its senders; here is more than that.

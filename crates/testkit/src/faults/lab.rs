@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use rungwise_host::namespace::Namespace;
@@ -268,6 +268,18 @@ fn start(argv: Vec<String>, namespace: Option<&Namespace>) -> Result<Service> {
     })?)
 }
 
+/// Runs a script of the shell in a folder.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests start the programs they need"
+)]
+fn in_folder(script: &str, folder: &Path) -> std::io::Result<Output> {
+    Command::new("sh")
+        .args(["-c", script])
+        .current_dir(folder)
+        .output()
+}
+
 /// Runs a program in the namespace, with `input` on its standard input.
 #[expect(
     clippy::disallowed_methods,
@@ -433,17 +445,10 @@ pub(super) struct Loop {
 
 impl Loop {
     /// Of 16 MiB.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests start the programs they need"
-    )]
     pub(super) fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let script = "truncate -s 16M disk && mkfs.ext4 -q -F disk && mkdir at && mount -o loop disk at && findmnt --noheadings --output SOURCE at";
-        let done = Command::new("sh")
-            .args(["-c", script])
-            .current_dir(folder.path())
-            .output()?;
+        let done = in_folder(script, folder.path())?;
         if !done.status.success() {
             return Err(format!("mount: {}", String::from_utf8_lossy(&done.stderr)).into());
         }
@@ -482,10 +487,6 @@ pub(super) struct SlowDisk {
 }
 
 impl SlowDisk {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests start the programs they need"
-    )]
     pub(super) fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         // All blocks are there from the start, nothing is initialised later, and nothing is flushed: the lower disk has little to do.
@@ -500,10 +501,7 @@ impl SlowDisk {
             queue: None,
             folder,
         };
-        let done = Command::new("sh")
-            .args(["-c", script])
-            .current_dir(slow.folder.path())
-            .output()?;
+        let done = in_folder(script, slow.folder.path())?;
         if !done.status.success() {
             return Err(format!("slow disk: {}", String::from_utf8_lossy(&done.stderr)).into());
         }
@@ -553,19 +551,12 @@ impl SlowDisk {
 }
 
 impl Drop for SlowDisk {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests start the programs they need"
-    )]
     fn drop(&mut self) {
         // The namespaces of the fault have copies of the mounts; both devices let go of their files with the last of them.
         let script = "fsfreeze --unfreeze below 2>/dev/null
             for point in at below; do umount $point 2>/dev/null || umount --lazy $point; done
             ! mountpoint -q at && ! mountpoint -q below";
-        let done = Command::new("sh")
-            .args(["-c", script])
-            .current_dir(self.folder.path())
-            .output();
+        let done = in_folder(script, self.folder.path());
         let gone = done.as_ref().is_ok_and(|done| done.status.success());
         if let Some(queue) = &self.queue {
             let _ = Live.write(&self.queue_file(), queue.as_bytes());
@@ -574,6 +565,76 @@ impl Drop for SlowDisk {
             gone || std::thread::panicking(),
             "cannot unmount the slow disk {}: {done:?}",
             self.device
+        );
+    }
+}
+
+/// A file system on a disk that carries only so many bytes a second, of all programs together: a loop device whose file a server of
+/// network block devices serves through FUSE.
+#[derive(Debug)]
+pub(super) struct LimitedDisk {
+    folder: TempDir,
+    _server: Service,
+}
+
+impl LimitedDisk {
+    pub(super) fn new(megabytes_per_s: u32) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let served = folder.path().join("served");
+        std::fs::create_dir(&served)?;
+        let file = served.join("disk");
+        let rate = format!("rate={}", 8_000_000 * megabytes_per_s);
+        let text = file.display().to_string();
+        let argv = [
+            "nbdfuse",
+            &text,
+            "[",
+            "nbdkit",
+            "--filter=rate",
+            "memory",
+            "64M",
+            &rate,
+            "burstiness=0.05",
+            "]",
+        ];
+        let server = start(argv.map(str::to_owned).to_vec(), None)?;
+        let until = clock::now() + STARTS_WITHIN;
+        while !file.exists() {
+            if clock::now() > until {
+                return Err("nbdfuse does not serve the limited disk".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let limited = Self {
+            folder,
+            _server: server,
+        };
+        let script = "mkdir at
+            mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard served/disk && mount -o loop,nodiscard served/disk at";
+        let done = in_folder(script, limited.folder.path())?;
+        if !done.status.success() {
+            return Err(format!("limited disk: {}", String::from_utf8_lossy(&done.stderr)).into());
+        }
+        Ok(limited)
+    }
+
+    /// Where it is mounted.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.folder.path().join("at")
+    }
+}
+
+impl Drop for LimitedDisk {
+    fn drop(&mut self) {
+        // The namespaces of the fault have copies of the mounts.
+        let script =
+            "for point in at served; do umount $point 2>/dev/null || umount --lazy $point; done
+            ! mountpoint -q at && ! mountpoint -q served";
+        let done = in_folder(script, self.folder.path());
+        let gone = done.as_ref().is_ok_and(|done| done.status.success());
+        assert!(
+            gone || std::thread::panicking(),
+            "cannot unmount the limited disk: {done:?}"
         );
     }
 }

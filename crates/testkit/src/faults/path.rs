@@ -24,7 +24,10 @@ pub(super) const SHAPED_TCP: Fault = Fault {
     id: "shaped link under TCP",
     planted: "A token bucket of 20 Mbit/s at the root of the device that a connection sends through, whose writer always has data.",
     speaks: &[acts("qdisc-limit", "device/srv0")],
-    may: &[("tcp-sndbuf-limited", FOLLOWS_FROM_SHAPING)],
+    may: &[
+        ("tcp-sndbuf-limited", FOLLOWS_FROM_SHAPING),
+        ("tcp-retrans", "what the shaper drops is sent again"),
+    ],
     how: How::Here(shaped_tcp),
 };
 

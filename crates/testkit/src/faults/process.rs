@@ -241,6 +241,25 @@ fn one_thread(_: &Path) -> Result<Planted> {
         .keep(client))
 }
 
+pub(super) const TURNS: Fault = Fault {
+    id: "service: threads take turns",
+    planted: "A threaded server of Python that computes for each request, with wrk: one thread at a time has the global lock.",
+    speaks: &[first("thread-saturated", "process/PID")],
+    may: WAITS,
+    how: How::Here(turns),
+};
+
+fn turns(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let script = include_str!("turns.py");
+    let service = start(&server, &["python3", "-c", script, &HTTP.to_string()])?;
+    ready(&service, HTTP)?;
+    let load = wrk(&client, 16)?;
+    let pid = service.pid();
+    let planted = Planted::in_namespace(server).suffered_by(pid);
+    Ok(planted.keep((load, service)).keep(client))
+}
+
 pub(super) const DESCRIPTORS: Fault = Fault {
     id: "service: descriptors used up",
     planted: "nginx with one worker that may open 64 files (a soft limit, as raising a hard one needs CAP_SYS_RESOURCE), and wrk with \

@@ -35,7 +35,7 @@ const PROGRAMS: [&str; 10] = [
 ];
 
 /// Modules in the order in which they are loaded. What is missing is part of the kernel, as virtio is since 6.12 in Debian.
-const MODULES: [&str; 12] = [
+const MODULES: [&str; 13] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_legacy_dev",
@@ -48,6 +48,7 @@ const MODULES: [&str; 12] = [
     "udp_diag",
     "unix_diag",
     "netlink_diag",
+    "sch_fq",
 ];
 
 /// A guest takes 6 s to boot if it is interpreted by a machine that is idle, and up to 31 s where two builds run.

@@ -280,7 +280,9 @@ impl Teller<'_> {
         } else {
             "heap"
         };
-        if self.run.heap.parts.contains_key(part) {
+        if self.run.troubles.evacuation_failed.count > 0 && self.run.old.cycles > 0 {
+            Why::LiveFailed
+        } else if self.run.heap.parts.contains_key(part) {
             Why::LiveYet
         } else {
             Why::Live

@@ -18,6 +18,7 @@ pub(super) enum Why {
     HumongousSizes,
     Live,
     LiveSlope,
+    LiveFailed,
     LiveYet,
     Machine,
     Metaspace,
@@ -71,6 +72,9 @@ impl Why {
             Self::Humongous => "the log does not contain humongous objects",
             Self::HumongousSizes => "the log does not contain the sizes of humongous objects",
             Self::Live => "no old collection with the size after it",
+            Self::LiveFailed => {
+                "evacuations failed, after which garbage stays with what is alive, and no old collection lies far enough from them"
+            }
             Self::LiveYet => "the log ends before the first old collection or cycle finishes",
             Self::LiveSlope => "too few old collections at different times to measure growth",
             Self::Metaspace => "the log does not contain metaspace sizes",
@@ -131,6 +135,9 @@ impl Why {
             | Self::OldYet
             | Self::Span
             | Self::YoungCost => "use a longer log",
+            Self::LiveFailed => {
+                "see gc-evacuation-failed; a full collection shows what is alive (jcmd PID GC.run)"
+            }
             Self::FreeLists => "with CMS, add -XX:PrintFLSStatistics=1",
             Self::Goal => "pass --slo, for example --slo 200ms",
             Self::Header => {

@@ -105,3 +105,34 @@ fn the_worst_minute_is_no_better_than_the_whole_run() {
     let throughput = log.run().throughput.unwrap();
     assert!(throughput.worst <= throughput.whole, "{throughput:?}");
 }
+
+#[test]
+fn after_a_failed_evacuation_what_is_left_does_not_show_what_is_alive() {
+    let mut log = Log::of(Collector::G1);
+    for number in 0..20_u64 {
+        let at = number * 10_000;
+        let mut young = log.draft("Pause Young (Normal)", Kind::Young, at, 5, (100, 70));
+        young.troubles.evacuation_failed = number == 4;
+        log.tell(Event::Pause(&young));
+        log.pause("Pause Remark", Kind::Remark, at + 1_000, 5, (90, 80));
+        log.pause(
+            "Pause Young (Prepare Mixed)",
+            Kind::Young,
+            at + 2_000,
+            5,
+            (100, 60),
+        );
+        let left = if number == 4 { 99 } else { 55 };
+        log.pause(
+            "Pause Young (Mixed)",
+            Kind::Mixed,
+            at + 3_000,
+            5,
+            (100, left),
+        );
+    }
+    log.pause("Pause Young (Normal)", Kind::Young, 300_000, 5, (100, 70));
+    let live = log.run().live.unwrap();
+    assert_eq!((live.source, live.samples), (LiveSource::Mixed, 19));
+    assert_eq!((live.min_bytes, live.max_bytes), (55 * MIB, 55 * MIB));
+}

@@ -4,6 +4,7 @@
 //! goes unnoticed: the rule `unexplained-loss` judges what no other rule explains.
 
 mod counters;
+mod drivers;
 mod reasons;
 
 use std::collections::BTreeMap;
@@ -11,13 +12,13 @@ use std::collections::BTreeMap;
 use rungwise_formats::net_dev::{self, Device};
 use rungwise_formats::{flat, per_cpu, snmp};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
-use rungwise_model::kernel::Answer;
+use rungwise_model::kernel::{Answer, Question};
 use rungwise_model::keys;
 
 pub use counters::{LOSSES, Loss, ORDINARY};
 pub use reasons::{COUNTED, Counted, UNCOUNTED};
 
-use crate::{Cost, Probe, Rate, Source, Window};
+use crate::{Cost, Probe, Rate, Source, When, Window};
 
 const SNMP: &str = "/proc/net/snmp";
 const NETSTAT: &str = "/proc/net/netstat";
@@ -55,13 +56,15 @@ pub(crate) static PROBE: Probe = Probe {
         Source::ends(FLAT[0].0),
         Source::ends(FLAT[1].0),
         Source::ends(FLAT[2].0),
+        Source::ask(Question::Devices, When::Ends),
     ],
     yields: &[&keys::LOSS_COUNTERS, &keys::LOSS_RATE, &keys::LOSS_SHARE],
     derive,
     doc: "\
 All counters of losses, refusals and failures in `/proc/net/snmp`, `netstat`, `snmp6` and `/proc/net/stat`, of IPsec \
 (`xfrm_stat`), TLS in the kernel (`tls_stat`) and SCTP where these are in use, and the \
-columns `errs` and `drop` of `/proc/net/dev`, of one network namespace. Only those that grew in the window have a \
+columns `errs` and `drop` of `/proc/net/dev`, of one network namespace; of the statistics of drivers (`ethtool -S`) the \
+largest of each device and direction whose name indicates a loss, if it exceeds what the kernel counts, and limits of the cloud. Only those that grew in the window have a \
 rate. The share is relative to the traffic at the same place: packets, segments, opened connections, datagrams, \
 packets of the device. Drops for a reason that no such counter covers are added by their reason, as a share of the \
 packets that this namespace received; they are counted for the whole machine. Counters that are sums of others, or that only count consequences, are excluded. Sources: \
@@ -252,6 +255,8 @@ const COLUMNS: [Column; 4] = [
 /// Adds the losses of devices; returns the number of counters read.
 fn devices(window: &Window<'_>, evidence: &mut Evidence) -> u32 {
     let mut counted = 0;
+    let mut passed_by: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    let mut lost_by = passed_by.clone();
     for (name, meaning, column) in COLUMNS {
         let of = |column: fn(&Device) -> u64| {
             let parse = move |text| {
@@ -262,7 +267,8 @@ fn devices(window: &Window<'_>, evidence: &mut Evidence) -> u32 {
             };
             window.rates(DEV, parse).unwrap_or_default()
         };
-        let packets = of(if name.starts_with("rx") {
+        let direction = &name[..2];
+        let packets = of(if direction == "rx" {
             |device| device.rx_packets
         } else {
             |device| device.tx_packets
@@ -270,6 +276,8 @@ fn devices(window: &Window<'_>, evidence: &mut Evidence) -> u32 {
         for (device, rate) in of(column) {
             counted += 1;
             let passed = packets.get(device).map_or(0.0, |packets| packets.per_s);
+            passed_by.insert((device, direction), passed);
+            *lost_by.entry((device, direction)).or_default() += rate.per_s;
             tell(
                 evidence,
                 (device, name),
@@ -279,7 +287,7 @@ fn devices(window: &Window<'_>, evidence: &mut Evidence) -> u32 {
             );
         }
     }
-    counted
+    counted + drivers::add(window, &passed_by, &lost_by, evidence)
 }
 
 /// Adds packets that were dropped, but not counted in `/proc/net`, as a share of the packets that devices received.

@@ -40,7 +40,7 @@ pub(super) fn add(window: &Window<'_>, evidence: &mut Evidence) {
     let origin = Origin::new(SOURCE, line);
     if samples.len() < FEWEST {
         let why = Absence::because(
-            "too few samples of the sockets: more than 300 are in use, or the window has one sample",
+            "too few samples of the sockets: more than 600 are in use, or the window has one sample",
         );
         return enter::absent(evidence, key, Subject::host(), why, origin);
     }

@@ -8,6 +8,7 @@
 //! without end; so the steps are here, and `gimli` reads the tables.
 
 mod machine;
+mod prologue;
 mod tables;
 
 use std::collections::HashMap;
@@ -73,6 +74,14 @@ pub(super) enum End {
     Unread,
 }
 
+/// Reads what the unwinder asks for.
+pub(super) struct Reader<'a> {
+    /// The tables of a file by its number.
+    pub(super) tables: &'a dyn Fn(u32) -> Option<Tables>,
+    /// Code of the process at an address, for threads that were blocked already; whether it was read.
+    pub(super) code: &'a dyn Fn(u64, &mut [u8]) -> bool,
+}
+
 /// Unwinds stacks.
 #[derive(Debug, Default)]
 pub(super) struct Unwinder {
@@ -87,17 +96,17 @@ pub(super) struct Unwinder {
 }
 
 impl Unwinder {
-    /// The addresses of a stack, leaf first; callers are where they go on. `read` reads the tables of a file by its number.
+    /// The addresses of a stack, leaf first; callers are where they go on.
     pub(super) fn follow(
         &mut self,
         process: u32,
         user: &User,
         memory: &Memory,
         chain: &[u64],
-        read: &dyn Fn(u32) -> Option<Tables>,
+        reader: &Reader<'_>,
     ) -> (Vec<u64>, End) {
         let mut frames = Vec::new();
-        let end = self.walk(process, user, memory, read, &mut frames);
+        let end = self.walk(process, user, memory, reader, &mut frames);
         let end = if end != End::Whole && go_on(&mut frames, chain, process, memory) {
             End::ByPointers
         } else {
@@ -111,7 +120,7 @@ impl Unwinder {
         process: u32,
         user: &User,
         memory: &Memory,
-        read: &dyn Fn(u32) -> Option<Tables>,
+        reader: &Reader<'_>,
         frames: &mut Vec<u64>,
     ) -> End {
         let mut registers = user.registers;
@@ -129,9 +138,18 @@ impl Unwinder {
         while frames.len() < DEEPEST {
             let place = memory.place(process, at - u64::from(is_caller));
             let rule = match place {
-                Place::File { file, offset } => self.rule(file, offset, read),
+                Place::File { file, offset } => self.rule(file, offset, reader),
                 _ => None,
             };
+            if let (Some(rule), None) = (&rule, registers[FP]) {
+                let begin = (at - u64::from(is_caller)).wrapping_sub(rule.into);
+                let mut code = [0; prologue::READ];
+                let length = usize::try_from(rule.into).map_or(code.len(), |at| at.min(code.len()));
+                if (reader.code)(begin, &mut code[..length]) {
+                    registers[FP] =
+                        prologue::frame_pointer(rule, &code[..length], &registers, is_caller);
+                }
+            }
             let step = match &rule {
                 Some(rule) => by_table(rule, &registers, &stack),
                 None => by_pointer(&registers, &stack),
@@ -161,17 +179,12 @@ impl Unwinder {
         End::Short
     }
 
-    fn rule(
-        &mut self,
-        file: u32,
-        offset: u64,
-        read: &dyn Fn(u32) -> Option<Tables>,
-    ) -> Option<Arc<Rule>> {
+    fn rule(&mut self, file: u32, offset: u64, reader: &Reader<'_>) -> Option<Arc<Rule>> {
         if let Some(rule) = self.rules.get(&(file, offset)) {
             return rule.clone();
         }
         if !self.files.contains_key(&file) {
-            let mut tables = read(file);
+            let mut tables = (reader.tables)(file);
             let size = tables.as_ref().map_or(0, Tables::size);
             if self.size + size > MOST_BYTES {
                 tables = None;
@@ -372,6 +385,11 @@ mod tests {
     use super::*;
 
     const PROCESS: u32 = 7;
+    /// Reads nothing.
+    const NOTHING: Reader<'static> = Reader {
+        tables: &|_| None,
+        code: &|_, _| false,
+    };
 
     fn maps() -> String {
         String::from_utf8(files::read("/proc/self/maps".as_ref()).unwrap()).unwrap()
@@ -431,7 +449,7 @@ mod tests {
         let mut memory = Memory::default();
         memory.read(PROCESS, "1000-9000 rwxp 00000000 00:00 0\n");
         let follow = |user: &User, chain: &[u64]| {
-            Unwinder::default().follow(PROCESS, user, &memory, chain, &|_| None)
+            Unwinder::default().follow(PROCESS, user, &memory, chain, &NOTHING)
         };
         // Two frames at 0x108 and 0x118, and the end.
         let mut words = [0, 0x118, 0x2000, 0, 0x3000];
@@ -457,7 +475,7 @@ mod tests {
         memory.read(PROCESS, "1000-9000 rwxp 00000000 00:00 0\n");
         let mut at = user(0x1000, 0x100, 0x100, &[0x1000, 0x2000]);
         let follow = |user: &User, chain: &[u64]| {
-            Unwinder::default().follow(PROCESS, user, &memory, chain, &|_| None)
+            Unwinder::default().follow(PROCESS, user, &memory, chain, &NOTHING)
         };
         assert_eq!(follow(&at, &[]), (vec![0x1000, 0x2000], End::Lost));
         at.is_cut = true;
@@ -483,6 +501,7 @@ mod tests {
     #[test]
     fn an_expression_that_has_no_end_is_given_up() {
         let rule = Rule {
+            into: 0,
             frame: Frame::Register(SP, 0),
             registers: Box::default(),
             returns_by: PC,
@@ -591,8 +610,9 @@ mod tests {
             let mut memory = memory();
             memory.read(PROCESS, "0-ffffffffffffffff rwxp 00000000 00:00 0\n");
             let at = user(address, value, words.first().copied().unwrap_or(value), &words);
-            Unwinder::default().follow(PROCESS, &at, &memory, &words, &|_| None);
+            Unwinder::default().follow(PROCESS, &at, &memory, &words, &NOTHING);
             let rule = Rule {
+                into: 0,
                 frame: Frame::Expression(code.into()),
                 registers: Box::new([(PC, Register::Saved(value.cast_signed()))]),
                 returns_by: PC,
