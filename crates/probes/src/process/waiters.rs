@@ -109,14 +109,18 @@ pub(super) fn functions(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// The function that takes the lock and its callers, without those of the lock itself; nothing if none of them has a name.
+/// The function that takes the lock and its callers, without those of the lock itself and those that begin a thread. One without a name has that
+/// of its file, in brackets.
 fn callers(text: &str) -> Vec<&str> {
-    let is_known = |name: &&str| !name.is_empty() && !name.starts_with('[');
-    text.lines()
-        .skip_while(|name| !is_known(name) || is_of_a_lock(name))
-        .filter(is_known)
-        .take(CALLERS)
-        .collect()
+    const BEGIN: [&str; 4] = ["start_thread", "clone", "__clone", "clone3"];
+    let functions = text
+        .lines()
+        .skip_while(|name| is_of_a_lock(name))
+        .take_while(|name| !BEGIN.contains(name));
+    let mut callers: Vec<&str> = functions.collect();
+    callers.dedup();
+    callers.truncate(CALLERS);
+    callers
 }
 
 /// Functions of libraries in which a lock is taken: of glibc and musl, of the standard libraries of C++ and Rust.
@@ -131,8 +135,11 @@ fn is_of_a_lock(name: &str) -> bool {
         "std::sync::",
         "std::sys::",
     ];
+    const FILES: [&str; 4] = ["[libc", "[libpthread", "[ld-musl", "[unknown"];
     let is_wrapper = ["syscall", "__lock", "__timedwait", "__timedwait_cp"].contains(&name);
-    is_wrapper || PARTS.iter().any(|part| name.contains(part))
+    is_wrapper
+        || FILES.iter().any(|file| name.starts_with(file))
+        || PARTS.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
@@ -178,11 +185,12 @@ mod tests {
     fn the_function_that_takes_the_lock_is_named_and_those_of_libraries_are_not() {
         let mut capture = capture(&[[WAITS, WAITS]]);
         let stack = [
-            "__lll_lock_wait",
+            "[libc.so.6]",
             "pthread_mutex_lock",
             "count",
             "[app]",
-            "serve",
+            "[app]",
+            "start_thread",
         ];
         for thread in [7, 8] {
             keep_stack(&mut capture, 7, thread, &stack.map(str::to_owned));
@@ -198,6 +206,6 @@ mod tests {
         let words = evidence
             .words(&keys::LOCK_USER_FUNCTIONS, &subject)
             .unwrap();
-        assert_eq!(words.value, "2 in count, called by serve");
+        assert_eq!(words.value, "2 in count, called by [app]");
     }
 }

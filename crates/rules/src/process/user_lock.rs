@@ -135,6 +135,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             let (_, place) = words.value.split_once(" in ")?;
             place.split([',', ';']).next()
         });
+        let place = place.filter(|function| !function.starts_with('['));
         let place = place.map_or_else(String::new, |function| format!(", in {function}"));
         let mut finding = match often {
             None => Finding::act(
