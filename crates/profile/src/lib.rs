@@ -22,7 +22,7 @@ mod tracefs;
 
 pub use counter::Counter;
 pub use error::{Error, Result};
-pub use live::{Profiled, Profiler, Sleeper, What, sleepers};
+pub use live::{Named, Profiled, Profiler, Waiting, What};
 pub use sampler::{Options, Sampler};
 pub use tlb::Tlb;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rungwise_formats::{syscall, task};
+use rungwise_formats::task;
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, environment};
@@ -15,11 +15,11 @@ use rungwise_model::kernel::{Answer, KeptSetting};
 use rungwise_model::service::ServicePort;
 use rungwise_probes::capture::{Process, Reply};
 use rungwise_probes::{Capture, bundle, gather, mask};
-use rungwise_profile::{Counter, Options, Sampler, Sleeper, Tlb};
+use rungwise_profile::{Counter, Options, Sampler, Tlb};
 
 use crate::network::Network;
 use crate::problem::{Problem, words};
-use crate::{Invocation, service, values};
+use crate::{Invocation, service, values, waiters};
 
 /// Longest that kernel events are counted, but dropped packets: being counted slows what is counted.
 const EVENTS_FOR: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub struct Sampling {
     /// those of its clients here.
     #[arg(long, value_name = "[HOST]:PORT", value_parser = values::service)]
     pub socket: Vec<ServicePort>,
-    /// Do not sample kernel stacks or count kernel events.
+    /// Do not sample kernel stacks, count kernel events, or read the stacks of threads that wait for a lock.
     #[arg(long)]
     pub no_stacks: bool,
     /// Stack samples per second and CPU.
@@ -163,42 +163,17 @@ impl Sampling {
             clock::now,
         );
         capture.taken = Some(taken);
-        if !self.no_stacks {
-            add_waiters(&mut capture);
-        }
+        let waiting = (!self.no_stacks).then(|| waiters::copy(&capture));
         watch.stop(&mut capture);
+        if let Some(waiting) = waiting {
+            waiters::keep(waiting, &mut capture);
+        }
         if let Some(last) = capture.moments.last_mut() {
             let reply = settings().map_or_else(Reply::Failed, Reply::Answer);
             last.answers.insert("settings".to_owned(), reply);
         }
         mask::secrets(&mut capture);
         Ok(capture)
-    }
-}
-
-/// Threads whose stacks are read for each contended lock.
-const MOST_WAITERS: usize = 16;
-/// How often they are sought: a lock that is held briefly may have none at the moment.
-const TRIES: usize = 5;
-const APART: Duration = Duration::from_millis(5);
-
-/// Adds in which functions threads wait for contended locks.
-fn add_waiters(capture: &mut Capture) {
-    for lock in rungwise_probes::contended_locks(capture) {
-        let waits = |call: &str| {
-            let wait = syscall::futex_wait(call);
-            wait.is_some_and(|wait| wait.is_lock && wait.address == lock.address)
-        };
-        for _ in 0..TRIES {
-            let found = rungwise_profile::sleepers(lock.pid, MOST_WAITERS, waits);
-            for Sleeper { thread, functions } in &found {
-                rungwise_probes::keep_stack(capture, lock.pid, *thread, functions);
-            }
-            if !found.is_empty() {
-                break;
-            }
-            std::thread::sleep(APART);
-        }
     }
 }
 

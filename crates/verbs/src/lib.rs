@@ -28,5 +28,6 @@ pub mod serve;
 mod service;
 pub mod tune;
 pub mod values;
+mod waiters;
 
 pub use invocation::{Invocation, Observer};

@@ -72,6 +72,8 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::DEPENDENCY_CONNECTING_TO,
         &keys::DEPENDENCY_ONE_WAY,
         &keys::DEPENDENCY_RESOLVER,
+        &keys::DEPENDENCY_QUERIES_OPEN,
+        &keys::DEPENDENCY_QUERIES_SERVER,
         &keys::DEPENDENCY_RESOLVING,
         &keys::DEPENDENCY_RESOLVING_FOR,
         &keys::DEPENDENCY_RESOLVING_LATE,
@@ -658,13 +660,25 @@ fn count(
     }
 }
 
-/// Late answers of DNS servers.
+/// DNS queries that are open at a time, and late answers.
 fn slow_lookups(evidence: &mut Evidence, window: &Window<'_>, owner: &Owner<'_>) {
     let slow = dns::slow(window);
     let slow = slow.iter().map(|query| {
         let asker = owner(query.socket.inode);
         (query.socket.remote, asker, query.waited_s)
     });
+    if let Some((course, server)) = dns::open(window) {
+        let met: f64 = course.iter().sum();
+        let line = format!("{met} x open UDP to port 53 in {} samples", course.len());
+        let origin = Origin::new(SOURCE, line);
+        let mean = met / course.len() as f64;
+        let open = &keys::DEPENDENCY_QUERIES_OPEN;
+        evidence.series(open, Subject::host(), mean, course, origin.clone());
+        if let Some(server) = server {
+            let named = &keys::DEPENDENCY_QUERIES_SERVER;
+            evidence.text(named, Subject::host(), server.to_string(), origin);
+        }
+    }
     let window_s = window.seconds();
     for (pid, (count, waited_s, server)) in dns::by_process(slow) {
         let subject = || Subject::new(Kind::Process, pid);

@@ -17,8 +17,9 @@ const PORT: u16 = 53;
 /// A query open for this long stays unanswered; an answer takes one round trip, or several if it is not cached.
 const LATE_S: f64 = 0.25;
 
-/// One seen open for this long is slow: own guess, many times an answer from the cache of a name server in the same network.
-const SLOW_S: f64 = 0.05;
+/// One seen open for this long is slow: own guess, many times an answer from the cache of a name server in the same network. Samples of a
+/// window of 10 s are 48 ms apart at best, so it must be less.
+const SLOW_S: f64 = 0.04;
 
 /// Limit of process lookups during the window for unanswered queries, and for slow ones: they cost more than all other reads.
 const LOOKUPS: usize = 2;
@@ -57,6 +58,36 @@ pub(super) fn slow<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
 
 /// Late queries of one process to the server that it waited for most: how many, for how long together, and the server.
 type Late = (usize, f64, Endpoint);
+
+/// How many single queries were open in each sample, and the server of most; nothing without samples of UDP sockets. Those that were open when
+/// the window began may belong to a resolver that keeps its sockets, as may those open for [`LATE_S`].
+pub(super) fn open(window: &Window<'_>) -> Option<(Vec<f64>, Option<Endpoint>)> {
+    let kept: BTreeSet<u64> = queries(window)
+        .iter()
+        .map(|query| query.socket.inode)
+        .collect();
+    let samples = window.often().into_iter();
+    let mut samples = samples.filter_map(|moment| match moment.answers.get("udp") {
+        Some(Reply::Answer(Answer::Udp(sockets))) => Some(sockets),
+        _ => None,
+    });
+    let first: BTreeSet<u64> = samples.next()?.iter().map(|socket| socket.inode).collect();
+    let mut servers: BTreeMap<Endpoint, usize> = BTreeMap::new();
+    let mut course = Vec::new();
+    for sockets in samples {
+        let single = sockets.iter().filter(|socket| {
+            is_waiting(socket) && !first.contains(&socket.inode) && !kept.contains(&socket.inode)
+        });
+        let mut count = 0.0;
+        for socket in single {
+            count += 1.0;
+            *servers.entry(socket.remote).or_default() += 1;
+        }
+        course.push(count);
+    }
+    let most = servers.into_iter().max_by_key(|(_, count)| *count);
+    (!course.is_empty()).then(|| (course, most.map(|(server, _)| server)))
+}
 
 /// The late queries, each to a server by a process for so long, of each process. Most sockets are gone before their process can be looked up;
 /// they count for the one process that was seen to ask the same server, where there is only one.

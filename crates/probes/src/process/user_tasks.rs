@@ -18,7 +18,7 @@ const LIMITS: &str = "/proc/*/limits";
 const MOST: usize = 8;
 
 /// Programs that are not to start others set limits of a few for themselves (avahi 3, rtkit and sandboxes of sshd less).
-const SMALLEST: u64 = 16;
+const SMALLEST: u64 = 8;
 
 /// `CAP_SYS_ADMIN` and `CAP_SYS_RESOURCE` of include/uapi/linux/capability.h: the limit does not hold for them.
 const EXEMPT: u64 = 1 << 21 | 1 << 24;
@@ -37,7 +37,7 @@ The kernel counts the processes and threads of a user on the whole machine and h
 (RLIMIT_NPROC) of the process that wants another one. A limit counts if the processes that have it hold at least half of \
 it: a program with a small limit that starts nothing does not meet it, whatever else its user runs. Of each user the limit \
 that is nearest is reported, with the first process that has it. Root and processes with CAP_SYS_ADMIN or \
-CAP_SYS_RESOURCE have no limit, and limits below 16 are ignored: a program sets one to start no others. Inside a container \
+CAP_SYS_RESOURCE have no limit, and limits below 8 are ignored: a program sets one to start no others. Inside a container \
 only its own processes are visible, while the kernel counts all of the user; and with a user namespace, capabilities in it \
 do not lift the limit. Other users' limits need root. Sources: kernel/fork.c, kernel/ucount.c of Linux 6.18; getrlimit(2).",
 };

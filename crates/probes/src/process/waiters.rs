@@ -1,60 +1,95 @@
 //! In which functions threads wait for a contended userspace lock.
 //!
-//! Their user stacks are read once, right after the last sample, and kept in it as one more file of each thread: the names of the functions, the
-//! innermost first, a line each.
+//! The stacks of some of them are copied right after the last sample, and kept in it as one more file of each thread: the names of its functions,
+//! the innermost first, a line each.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rungwise_model::evidence::{Evidence, Kind, Origin, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
 use super::of_threads;
-use super::waits::{Locks, samples};
-use crate::Window;
+use super::waits::{Locks, Samples, samples};
 use crate::capture::{Capture, Raw};
+use crate::{Window, enter};
 
 /// The file of a thread with the names of its functions.
-const STACK: &str = "user_stack";
+pub(crate) const STACK: &str = "user_stack";
 
 /// Locks whose waiters are sought: those of so many processes.
 const MOST_LOCKS: usize = 8;
+/// Threads that are tried for each.
+const MOST_THREADS: usize = 64;
 
 /// Share of the samples in which two or more threads wait for it.
 const CONTENDED: f64 = 0.2;
 
 /// Functions that are named, from the one that takes the lock outwards.
-const CALLERS: usize = 3;
-
-/// Groups of threads that are named.
-const GROUPS: usize = 2;
+const NAMED: usize = 3;
+/// Different functions that take the lock.
+const PLACES: usize = 2;
 
 /// A lock that threads of a process waited for in many samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContendedLock {
     /// The process.
     pub pid: u32,
     /// Address of the futex.
     pub address: u64,
+    /// Threads that were found waiting for it, the latest first; at most 64.
+    pub threads: Vec<u32>,
 }
 
-/// The contended locks of a capture, one for each process.
+/// The contended locks of a capture, one for each process, at most eight: the judged process first, then those with most waiting threads.
 pub fn contended_locks(capture: &Capture) -> Vec<ContendedLock> {
     let (processes, _) = samples(&Window::of(capture));
-    let of_process = |(pid, samples): (u32, Vec<(usize, Locks<'_>)>)| {
-        let mut waits: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
-        for (address, threads) in samples.iter().flat_map(|(_, locks)| locks) {
-            let (often, all) = waits.entry(*address).or_default();
-            *often += usize::from(threads.len() > 1);
-            *all += threads.len();
-        }
-        let (address, (often, all)) = waits.into_iter().max_by_key(|(_, (_, all))| *all)?;
-        let is_contended = often as f64 >= CONTENDED * samples.len() as f64 && often > 0;
-        is_contended.then_some((all, ContendedLock { pid, address }))
-    };
-    let mut locks: Vec<_> = processes.into_iter().filter_map(of_process).collect();
-    locks.sort_by_key(|(all, _)| std::cmp::Reverse(*all));
+    let judged = capture.process.as_ref().map(|process| process.pid);
+    let mut locks: Vec<(f64, ContendedLock)> = processes
+        .iter()
+        .filter_map(|(pid, samples)| contended(*pid, samples))
+        .collect();
+    let rank = |(waiting, lock): &(f64, ContendedLock)| (Some(lock.pid) == judged, *waiting);
+    locks.sort_by(|a, b| {
+        rank(b)
+            .partial_cmp(&rank(a))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     locks.truncate(MOST_LOCKS);
     locks.into_iter().map(|(_, lock)| lock).collect()
+}
+
+/// The most contended lock of a process, with the mean number of waiting threads.
+fn contended(pid: u32, samples: &[(usize, Locks<'_>)]) -> Option<(f64, ContendedLock)> {
+    let mut waits: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for (address, threads) in samples.iter().flat_map(|(_, locks)| locks) {
+        let (often, all) = waits.entry(*address).or_default();
+        *often += usize::from(threads.len() > 1);
+        *all += threads.len();
+    }
+    let least = CONTENDED * samples.len() as f64;
+    let contended = waits.into_iter();
+    let contended = contended.filter(|(_, (often, _))| *often > 0 && *often as f64 >= least);
+    let (address, (_, all)) = contended.max_by_key(|(_, (_, all))| *all)?;
+    let latest = samples
+        .iter()
+        .rev()
+        .filter_map(|(_, locks)| locks.get(&address));
+    let mut threads: Vec<u32> = Vec::new();
+    for thread in latest.flatten().filter_map(|thread| thread.parse().ok()) {
+        if threads.len() == MOST_THREADS {
+            break;
+        }
+        if !threads.contains(&thread) {
+            threads.push(thread);
+        }
+    }
+    let lock = ContendedLock {
+        pid,
+        address,
+        threads,
+    };
+    Some((all as f64 / samples.len() as f64, lock))
 }
 
 /// Keeps the functions of a waiting thread, the innermost first.
@@ -65,81 +100,167 @@ pub fn keep_stack(capture: &mut Capture, pid: u32, thread: u32, functions: &[Str
     }
 }
 
+/// How threads came to the function that takes the lock: callers, and how many threads.
+type Ways<'a> = BTreeMap<Vec<&'a str>, usize>;
+
 /// Where the threads wait, by function, most first.
-pub(super) fn functions(window: &Window<'_>, evidence: &mut Evidence) {
-    let Some(last) = window.moments().last() else {
-        return;
-    };
-    let mut processes: BTreeMap<u32, BTreeMap<Vec<&str>, usize>> = BTreeMap::new();
-    for (pid, _, text) in of_threads(last, STACK) {
-        let callers = callers(text);
-        if !callers.is_empty() {
-            *processes
-                .entry(pid)
-                .or_default()
-                .entry(callers)
-                .or_default() += 1;
-        }
+pub(super) fn functions(window: &Window<'_>, evidence: &mut Evidence, read: &Samples<'_>) {
+    let mut processes: BTreeMap<u32, BTreeMap<&str, Ways<'_>>> = BTreeMap::new();
+    let last = window.moments().last();
+    for (pid, _, text) in last.into_iter().flat_map(|last| of_threads(last, STACK)) {
+        let named = named(text);
+        let Some((function, callers)) = named.split_first() else {
+            continue;
+        };
+        let ways = processes
+            .entry(pid)
+            .or_default()
+            .entry(function)
+            .or_default();
+        *ways.entry(callers.to_vec()).or_default() += 1;
     }
-    for (pid, groups) in processes {
-        let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        let all: usize = groups.iter().map(|(_, count)| count).sum();
-        let named: Vec<String> = groups
-            .iter()
-            .take(GROUPS)
-            .map(|(functions, count)| match functions.split_first() {
-                Some((first, callers)) if !callers.is_empty() => {
-                    format!("{count} in {first}, called by {}", callers.join(" < "))
-                }
-                _ => format!("{count} in {}", functions.join("")),
-            })
+    for (pid, samples) in read {
+        let subject = || Subject::new(Kind::Process, pid);
+        let of_lock = contended(*pid, samples).map_or_else(String::new, |(_, lock)| {
+            format!(" of threads in futex({:#x})", lock.address)
+        });
+        let source = format!("/proc/{pid}/{{maps,mem,task/*/syscall}}");
+        let keys = [&keys::LOCK_USER_FUNCTION, &keys::LOCK_USER_FUNCTIONS];
+        let Some(functions) = processes.remove(pid) else {
+            let why = if of_lock.is_empty() {
+                Absence::none(
+                    "two threads did not wait for the same lock in a fifth of the samples",
+                )
+            } else {
+                Absence::because("no stack of a thread that waits for the lock could be read and followed at the end of the window")
+                    .remedy(format!("run `rungwise profile --pid {pid} --event off-cpu`"))
+            };
+            for key in keys {
+                let origin = Origin::new(&source, String::new());
+                enter::absent(evidence, key, subject(), why.clone(), origin);
+            }
+            continue;
+        };
+        let mut places: Vec<(usize, &str, Ways<'_>)> = functions
+            .into_iter()
+            .map(|(function, ways)| (ways.values().sum(), function, ways))
             .collect();
-        let origin = Origin::new(
-            format!("/proc/{pid}/{{mem,task/*/syscall}}"),
-            format!("user stacks of {all} threads that wait for it, read at the end of the window"),
+        places.sort_by_key(|(count, function, _)| (Reverse(*count), *function));
+        let all: usize = places.iter().map(|(count, ..)| count).sum();
+        let named: Vec<String> = places.iter().take(PLACES).map(in_words).collect();
+        let origin = || Origin::new(&source, format!("{all} stacks{of_lock}"));
+        let words = format!("of {all}: {}", named.join("; "));
+        evidence.text(&keys::LOCK_USER_FUNCTIONS, subject(), words, origin());
+        // A majority, of few stacks all.
+        let most = places.first().filter(|(count, function, _)| {
+            (2 * count > all && all > 2 || *count == all) && !function.starts_with('[')
+        });
+        let place = most.map(|(_, function, _)| *function).ok_or_else(|| {
+            Absence::none("its threads wait in several functions, or in one without a name")
+        });
+        enter::text(
+            evidence,
+            &keys::LOCK_USER_FUNCTION,
+            subject(),
+            place,
+            origin(),
         );
-        let subject = Subject::new(Kind::Process, pid);
-        evidence.text(
-            &keys::LOCK_USER_FUNCTIONS,
-            subject,
-            named.join("; "),
-            origin,
-        );
+    }
+}
+
+/// A function with the callers through which most threads came.
+fn in_words((count, function, ways): &(usize, &str, Ways<'_>)) -> String {
+    let most = ways
+        .iter()
+        .max_by_key(|(callers, count)| (**count, Reverse(*callers)));
+    match most {
+        Some((callers, _)) if !callers.is_empty() => {
+            format!("{count} in {function}, called by {}", callers.join(" < "))
+        }
+        _ => format!("{count} in {function}"),
     }
 }
 
 /// The function that takes the lock and its callers, without those of the lock itself and those that begin a thread. One without a name has that
-/// of its file, in brackets.
-fn callers(text: &str) -> Vec<&str> {
-    const BEGIN: [&str; 4] = ["start_thread", "clone", "__clone", "clone3"];
+/// of its file, in brackets; nothing where none has a name.
+fn named(text: &str) -> Vec<&str> {
     let functions = text
         .lines()
-        .skip_while(|name| is_of_a_lock(name))
-        .take_while(|name| !BEGIN.contains(name));
-    let mut callers: Vec<&str> = functions.collect();
-    callers.dedup();
-    callers.truncate(CALLERS);
-    callers
+        .skip_while(|name| is_of_a_lock(name) || is_of_libc(name))
+        .take_while(|name| !begins_a_thread(name) && !is_of_libc(name));
+    let mut named: Vec<&str> = functions.collect();
+    named.dedup();
+    named.truncate(NAMED);
+    if named.iter().all(|name| name.starts_with('[')) {
+        named.truncate(1);
+    }
+    named
+}
+
+/// The C library, without its symbols.
+fn is_of_libc(name: &str) -> bool {
+    const FILES: [&str; 5] = [
+        "[libc.so",
+        "[libc-",
+        "[libc.musl-",
+        "[ld-musl-",
+        "[libpthread",
+    ];
+    FILES.iter().any(|file| name.starts_with(file))
 }
 
 /// Functions of libraries in which a lock is taken: of glibc and musl, of the standard libraries of C++ and Rust.
 fn is_of_a_lock(name: &str) -> bool {
-    const PARTS: [&str; 8] = [
-        "futex",
-        "lll_lock",
-        "mutex_lock",
+    const NAMES: [&str; 6] = [
+        "__lock",
+        "__syscall_cp_c",
+        "__timedwait",
+        "__timedwait_cp",
+        "mtx_lock",
+        "syscall",
+    ];
+    const BEGINS: [&str; 18] = [
+        "___pthread_",
+        "__GI___lll_",
+        "__GI___pthread_",
+        "__futex_",
+        "__gthread_",
+        "__lll_",
+        "__pthread_",
+        "futex_",
         "pthread_",
+        "std::lock_guard",
         "std::mutex",
-        "std::shared_mutex",
+        "std::recursive_",
+        "std::scoped_lock",
+        "std::shared_",
         "std::sync::",
         "std::sys::",
+        "std::timed_mutex",
+        "std::unique_lock",
     ];
-    const FILES: [&str; 4] = ["[libc", "[libpthread", "[ld-musl", "[unknown"];
-    let is_wrapper = ["syscall", "__lock", "__timedwait", "__timedwait_cp"].contains(&name);
-    is_wrapper
-        || FILES.iter().any(|file| name.starts_with(file))
-        || PARTS.iter().any(|part| name.contains(part))
+    // `<std::sync::Mutex<T>>::lock`, and not `<std::sync::Mutex<T> as app::Store>::get`.
+    let plain = name.strip_prefix('<').map_or(name, |of_type| {
+        let of_trait = of_type.split_once(" as ").map(|(_, of_trait)| of_trait);
+        of_trait.unwrap_or(of_type)
+    });
+    NAMES.contains(&plain) || BEGINS.iter().any(|begin| plain.starts_with(begin))
+}
+
+/// What every thread begins with.
+fn begins_a_thread(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "__clone",
+        "__clone3",
+        "__libc_start_call_main",
+        "__libc_start_main",
+        "_start",
+        "clone",
+        "clone3",
+        "execute_native_thread_routine",
+        "start_thread",
+    ];
+    NAMES.contains(&name) || name.contains("__rust_begin_short_backtrace")
 }
 
 #[cfg(test)]
@@ -148,17 +269,18 @@ mod tests {
     use crate::capture::Moment;
 
     const WAITS: &str = "202 0x55d0 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f10";
+    const ELSEWHERE: &str = "202 0x66e0 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f10";
     const WORKS: &str = "running";
 
-    fn capture(samples: &[[&str; 2]]) -> Capture {
-        let moments = samples.iter().enumerate().map(|(at, [one, other])| {
-            let files = [(7, one), (8, other)].map(|(tid, text)| {
+    fn capture(samples: &[&[&str]]) -> Capture {
+        let moments = samples.iter().enumerate().map(|(at, threads)| {
+            let files = (7..).zip(*threads).map(|(tid, text)| {
                 let path = format!("/proc/7/task/{tid}/syscall");
                 (path, Raw::Text((*text).to_owned()))
             });
             Moment {
                 at_s: at as f64,
-                files: files.into(),
+                files: files.collect(),
                 ..Moment::default()
             }
         });
@@ -170,42 +292,98 @@ mod tests {
 
     #[test]
     fn a_lock_with_two_waiters_in_a_fifth_of_the_samples_is_contended() {
-        let lock = ContendedLock {
+        let lock = |threads: &[u32]| ContendedLock {
             pid: 7,
             address: 0x55d0,
+            threads: threads.to_vec(),
         };
-        let (two, one) = ([WAITS, WAITS], [WAITS, WORKS]);
-        assert_eq!(contended_locks(&capture(&[two, one, one, one])), [lock]);
-        assert_eq!(contended_locks(&capture(&[one, one, one, one])), []);
-        let seldom = [two, one, one, one, one, one];
-        assert_eq!(contended_locks(&capture(&seldom)), []);
+        let (two, one): (&[&str], &[&str]) = (&[WAITS, WAITS], &[WORKS, WAITS]);
+        let contended = |samples: &[&[&str]]| contended_locks(&capture(samples));
+        assert_eq!(contended(&[two, one, one, one]), [lock(&[8, 7])]);
+        assert_eq!(contended(&[one, one, one, one]), []);
+        assert_eq!(contended(&[two, one, one, one, one, one]), []);
+        // One thread waits all the time for another lock.
+        let beside: &[&str] = &[WAITS, WAITS, ELSEWHERE];
+        let alone: &[&str] = &[WORKS, WORKS, ELSEWHERE];
+        assert_eq!(contended(&[beside, alone, alone, alone]), [lock(&[7, 8])]);
+    }
+
+    /// What is said of threads with these stacks.
+    fn said(stacks: &[&[&str]]) -> (Option<String>, Option<String>) {
+        let mut capture = capture(&[&[WAITS, WAITS]]);
+        for (thread, stack) in (7..).zip(stacks) {
+            let stack: Vec<String> = stack.iter().map(|name| (*name).to_owned()).collect();
+            keep_stack(&mut capture, 7, thread, &stack);
+        }
+        let evidence = crate::evidence(&capture);
+        let subject = Subject::new(Kind::Process, 7);
+        let words = |key| {
+            let words = evidence.words(key, &subject).ok();
+            words.map(|words| words.value.to_owned())
+        };
+        (
+            words(&keys::LOCK_USER_FUNCTION),
+            words(&keys::LOCK_USER_FUNCTIONS),
+        )
     }
 
     #[test]
-    fn the_function_that_takes_the_lock_is_named_and_those_of_libraries_are_not() {
-        let mut capture = capture(&[[WAITS, WAITS]]);
-        let stack = [
-            "[libc.so.6]",
-            "pthread_mutex_lock",
-            "count",
-            "[app]",
-            "[app]",
-            "start_thread",
-        ];
-        for thread in [7, 8] {
-            keep_stack(&mut capture, 7, thread, &stack.map(str::to_owned));
-        }
-        keep_stack(
-            &mut capture,
-            7,
-            9,
-            &["std::sys::sync::mutex::lock".to_owned()],
+    fn the_function_in_which_most_threads_wait_is_named_with_its_callers() {
+        let (a, b): (&[&str], &[&str]) = (&["syscall", "a", "serve"], &["syscall", "b", "serve"]);
+        let from_elsewhere: &[&str] = &["syscall", "a", "report"];
+        let some = |function: Option<&str>, functions: &str| {
+            (function.map(str::to_owned), Some(functions.to_owned()))
+        };
+        let most = some(
+            Some("a"),
+            "of 4: 3 in a, called by serve; 1 in b, called by serve",
         );
-        let evidence = crate::evidence(&capture);
-        let subject = Subject::new(Kind::Process, 7);
-        let words = evidence
-            .words(&keys::LOCK_USER_FUNCTIONS, &subject)
-            .unwrap();
-        assert_eq!(words.value, "2 in count, called by [app]");
+        assert_eq!(said(&[a, b, a, from_elsewhere]), most);
+        let tie = some(
+            None,
+            "of 2: 1 in a, called by serve; 1 in b, called by serve",
+        );
+        assert_eq!(said(&[a, b]), tie);
+        assert_eq!(said(&[a]), some(Some("a"), "of 1: 1 in a, called by serve"));
+        let nameless = some(None, "of 1: 1 in [app]");
+        assert_eq!(said(&[&["syscall", "[app]", "[app]"]]), nameless);
+        assert_eq!(said(&[]), (None, None));
+        assert_eq!(said(&[&["syscall", "[libc.so.6]"]]), (None, None));
+    }
+
+    #[test]
+    fn functions_of_the_lock_and_of_the_beginning_of_a_thread_are_left_out() {
+        let cases: [(&str, &[&str]); 11] = [
+            (
+                "__lll_lock_wait pthread_mutex_lock count serve start_thread",
+                &["count", "serve"],
+            ),
+            ("[libc.so.6] count serve [libc.so.6]", &["count", "serve"]),
+            ("[libc.musl-x86_64.so.1] count", &["count"]),
+            ("[libcrypto.so.3] encrypt", &["[libcrypto.so.3]", "encrypt"]),
+            ("syscall [unknown] serve", &["[unknown]", "serve"]),
+            (
+                "pthread_mutex_lock std::mutex::lock Cache<std::mutex>::find",
+                &["Cache<std::mutex>::find"],
+            ),
+            (
+                "syscall <std::sys::sync::mutex::futex::Mutex>::lock_contended app::run",
+                &["app::run"],
+            ),
+            (
+                "syscall <std::sync::Mutex<u32> as app::Store>::get",
+                &["<std::sync::Mutex<u32> as app::Store>::get"],
+            ),
+            ("syscall my_pthread_pool_run", &["my_pthread_pool_run"]),
+            (
+                "futex_wait work execute_native_thread_routine start_thread",
+                &["work"],
+            ),
+            ("syscall std::sync::x a b c d", &["a", "b", "c"]),
+        ];
+        for (stack, expected) in cases {
+            let text = stack.replace(' ', "\n").replace("\nas\n", " as ");
+            assert_eq!(named(&text), expected, "{stack}");
+        }
     }
 }

@@ -50,6 +50,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LOCK_DATABASE_WAITERS,
         &keys::LOCK_DATABASE_WAITING,
         &keys::LOCK_TURN_WAITERS,
+        &keys::LOCK_USER_FUNCTION,
         &keys::LOCK_USER_FUNCTIONS,
         &keys::LOCK_USER_MOVING,
         &keys::LOCK_USER_WAITERS,
@@ -65,8 +66,8 @@ A thread waits for a held lock if it sleeps in futex(2) on a word whose value me
 rwlocks of glibc, mutexes of Rust), bit 30 (readers of an RwLock of Rust), the sign bit (musl), or a priority-inheriting lock. Waits for a condition, a \
 semaphore or work are not counted; nor are locks whose waiters each sleep on their own word (Java, parking_lot). Threads that \
 wait at one word, which is no held lock, with a time limit and are woken 20 times a second or more are counted separately: \
-so threads of Python wait for the global lock. Of up to 16 threads that wait for a contended lock the user stacks are read once, \
-at the end of the window, without stopping them, and their functions are kept. Of \
+so threads of Python wait for the global lock. Of up to 16 threads that wait for a contended lock, in up to eight processes, the user stacks are copied from the memory of the process \
+at the end of the window, without stopping it; the names of their functions are kept, and nothing else. Of \
 command lines, only the activity of PostgreSQL client backends is kept: waiting, idle or busy. Processes other than \
 the judged one and its children are read once, at the end of the window, if one of their sockets waits for them or \
 they are blocked; processes that serve clients over TCP or use 1 % of a CPU are read 21 times in the window (at most \
@@ -81,7 +82,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     for (pid, samples) in &read {
         locks(window, evidence, *pid, samples);
     }
-    waiters::functions(window, evidence);
+    waiters::functions(window, evidence, &read);
     for (pid, samples) in &turns {
         take_turns(window, evidence, *pid, samples);
     }

@@ -1,7 +1,7 @@
 //! User stacks of threads that are blocked when the profile begins: no switch gives theirs.
 //!
-//! `/proc/PID/task/TID/syscall` has the stack pointer and the place in code of a blocked thread, and `/proc/PID/mem` its stack. Other registers are not to be had
-//! without stopping the thread. In a function that keeps a frame pointer, that is found by how the function begins; see `unwind/prologue.rs`.
+//! `/proc/PID/task/TID/syscall` has the stack pointer and the place in code of a blocked thread, and `/proc/PID/mem` its stack. Other registers are unavailable unless
+//! the thread is stopped. In a function that keeps a frame pointer, that is found by how the function begins; see `unwind/prologue.rs`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -11,17 +11,17 @@ use rungwise_host::live::Live;
 
 use super::unwind::{COPIED, User};
 
-/// Registers and stack of a thread that is blocked in a call that is wanted; nothing if it goes on meanwhile, or is one of the kernel. `memory`
-/// is that of its process.
+/// Registers and stack of a thread that is blocked in a system call that matches; nothing if it goes on meanwhile, or is one of the kernel.
+/// `memory` is that of its process.
 pub(super) fn user(
     process: u32,
     thread: u32,
     memory: &File,
-    is_wanted: &dyn Fn(&str) -> bool,
+    matches: &dyn Fn(&str) -> bool,
 ) -> Option<User> {
     let path = format!("/proc/{process}/task/{thread}/syscall");
     let before = Live.text(path.as_ref()).ok()?;
-    let (sp, pc) = place(&before).filter(|_| is_wanted(&before))?;
+    let (sp, pc) = place(&before).filter(|_| matches(&before))?;
     let mut stack = vec![0; COPIED as usize];
     let length = memory.read_at(&mut stack, sp).ok()?;
     stack.truncate(length);

@@ -14,7 +14,7 @@ use object::{
 
 /// The largest file whose tables are read; the largest debug files of browsers have half of it.
 const LARGEST: u64 = 8 << 30;
-/// The longest name; templates of C++ have kilobytes.
+/// The longest name; templates of C++ have kilobytes. A short one of an ill-willed file can stand for gigabytes.
 const LONGEST: usize = 16 << 10;
 
 /// Names by offset in the file.
@@ -203,13 +203,27 @@ pub(super) fn demangled(name: &str) -> String {
         let (mangled, suffix) = plain.split_once('.').map_or((plain, ""), |(mangled, _)| {
             (mangled, &plain[mangled.len()..])
         });
+        let mut text = Bounded(String::new());
         if let Ok(symbol) = cpp_demangle::Symbol::new(mangled.as_bytes())
-            && let Ok(text) = symbol.demangle_with_options(&options)
+            && symbol.structured_demangle(&mut text, &options).is_ok()
         {
-            return text + suffix;
+            return text.0 + suffix;
         }
     }
     plain.to_owned()
+}
+
+/// A text that refuses to grow beyond the longest name.
+struct Bounded(String);
+
+impl std::fmt::Write for Bounded {
+    fn write_str(&mut self, more: &str) -> std::fmt::Result {
+        if self.0.len() + more.len() > LONGEST {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(more);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -217,6 +231,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_name_that_doubles_with_each_level_is_left_as_it_is() {
+        // f<P<P<..>, P<..>>>: each substitution stands for twice the one before.
+        let levels = (0..30).map(|level| match level {
+            0 => "1PIiiE".to_owned(),
+            1 => "S_IS0_S0_E".to_owned(),
+            level => format!("S_IS{:X}_S{0:X}_E", level - 1),
+        });
+        let mangled = format!("_Z1fI{}EvT_", levels.collect::<String>());
+        let demangled = demangled(&mangled);
+        assert!(demangled.len() <= LONGEST, "{}", demangled.len());
+    }
 
     #[test]
     fn names_are_those_of_the_source() {

@@ -13,9 +13,9 @@ mod names;
 mod off_cpu;
 mod perf_map;
 mod records;
-mod sleepers;
 mod table;
 mod unwind;
+mod waiting;
 mod waits;
 mod wholeness;
 
@@ -35,7 +35,7 @@ use rungwise_host::{Host as _, files, process};
 use rungwise_model::profile::FrameKind;
 use rungwise_stacks::{Stacks, Thread};
 
-pub use self::sleepers::{Sleeper, sleepers};
+pub use self::waiting::{Named, Waiting};
 
 use self::memory::{Memory, Place};
 use self::names::{Frame, Names};
@@ -302,7 +302,7 @@ impl View {
                     // Now, while the thread has a name.
                     self.tasks.name(process, thread);
                     let task = Task { process, thread };
-                    let (chain, end) = self.followed(process, &chain, user.as_deref());
+                    let (chain, end) = self.followed(process, &chain, user.as_deref(), None);
                     match &mut self.off_cpu {
                         Some(off_cpu) => off_cpu.see(task, time, chain, end),
                         None => self.table.add(task, &chain, end, 1, &self.memory),
@@ -361,19 +361,25 @@ impl View {
                 let file = files::open(format!("/proc/{process}/mem").as_ref());
                 memory = file.ok().map(|file| (process, file));
             }
-            let user = memory
-                .as_ref()
-                .and_then(|(_, memory)| blocked::user(process, thread, memory, &|_| true));
+            let code = memory.as_ref().map(|(_, memory)| memory);
+            let user = code.and_then(|code| blocked::user(process, thread, code, &|_| true));
             if let Some(user) = user {
-                let (chain, end) = self.followed(process, &[], Some(&user));
+                let (chain, end) = self.followed(process, &[], Some(&user), code);
                 blocked.chain = chain;
                 blocked.end = if end == End::Lost { End::Unread } else { end };
             }
         }
     }
 
-    /// A chain of the kernel with the user's part by unwind tables, and how that ended.
-    fn followed(&mut self, process: u32, chain: &[u64], user: Option<&User>) -> (Vec<u64>, End) {
+    /// A chain of the kernel with the user's part by unwind tables, and how that ended. `code` is the memory of the process, if that may be
+    /// needed.
+    fn followed(
+        &mut self,
+        process: u32,
+        chain: &[u64],
+        user: Option<&User>,
+        code: Option<&File>,
+    ) -> (Vec<u64>, End) {
         let Some(user) = user else {
             return (chain.to_vec(), End::ByPointers);
         };
@@ -382,8 +388,7 @@ impl View {
         let (objects, root) = (&self.memory.objects, self.root.as_ref());
         let tables = |file: u32| names::tables(objects.get(file as usize)?, root);
         let code = |at: u64, bytes: &mut [u8]| {
-            let memory = files::open(format!("/proc/{process}/mem").as_ref());
-            memory.is_ok_and(|memory| memory.read_exact_at(bytes, at).is_ok())
+            code.is_some_and(|code| code.read_exact_at(bytes, at).is_ok())
         };
         let reader = Reader {
             tables: &tables,

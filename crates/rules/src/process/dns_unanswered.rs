@@ -4,7 +4,7 @@
 //! first server adds 5 s to each lookup, and a service that looks up names per request stalls. A server that takes 100 ms adds that to
 //! each of these requests.
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use super::called;
@@ -23,13 +23,25 @@ const LONG: Threshold = Threshold {
 };
 
 const LATE: Threshold = Threshold {
-    name: "queries answered after 50 ms or more",
+    name: "queries seen open for 40 ms or more, and then answered",
     value: 3.0,
     origin: "own guess: one or two may be names that no cache had yet",
 };
 
+const MEAN: Threshold = Threshold {
+    name: "seconds that an answer takes on average at least: open queries divided by all datagrams that are sent",
+    value: 0.01,
+    origin: "own guess: many times an answer from a cache in the same network",
+};
+
+const MET: Threshold = Threshold {
+    name: "open queries that all samples met together",
+    value: 10.0,
+    origin: "definition: of ten, chance adds or takes three",
+};
+
 const OPEN: Threshold = Threshold {
-    name: "late queries open at a time, mean of the window, from which on there is something to act on",
+    name: "late queries open at a time, or all where answers take long on average, from which on there is something to act on",
     value: 0.1,
     origin: "own guess: a tenth of the time of one thread",
 };
@@ -39,6 +51,8 @@ pub(crate) static RULE: Rule = Rule {
     topic: "process",
     summary: "DNS queries stay unanswered, or are answered late",
     needs: &[
+        &keys::DEPENDENCY_QUERIES_OPEN,
+        &keys::DEPENDENCY_QUERIES_SERVER,
         &keys::DEPENDENCY_RESOLVER,
         &keys::DEPENDENCY_RESOLVING,
         &keys::DEPENDENCY_RESOLVING_FOR,
@@ -47,13 +61,15 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEPENDENCY_RESOLVING_SERVER,
         &keys::DEPENDENCY_SAMPLES,
         &keys::SCHED_PROCESS_NAME,
+        &keys::UDP_SENT,
     ],
-    thresholds: &[RESOLVING, LONG, LATE, OPEN],
+    thresholds: &[RESOLVING, LONG, LATE, MEAN, MET, OPEN],
     knobs: &[],
     measure: Some(Measure::more(&keys::DEPENDENCY_RESOLVING)),
     doc: Doc {
         looks_for: "A UDP socket connected to port 53 that was opened within the window and still open a quarter of a second later: to act on if it is half a second or several queries, to watch otherwise. \
-            Also such sockets that are gone earlier, but were seen for 50 ms, which samples show surely of answers after 100 ms in a window of 10 s.",
+            Also such sockets that are gone earlier, but were seen for 40 ms, which samples show surely of answers after 100 ms in a window of 10 s; \
+            and so many open at a time that, for all datagrams that are sent, an answer takes 10 ms or more on average.",
         hurts: "Without an answer each lookup takes 5 s and more, with a late one as long as the server takes. Threads that resolve names block meanwhile.",
         todo: "Query the named server: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd), and let the service keep its connections, so that it looks up fewer names.",
         wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may open one within the window and keep it. \
@@ -104,7 +120,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let server = evidence.words(&keys::DEPENDENCY_RESOLVING_SERVER, process)?;
         let open = evidence.quantity(&keys::DEPENDENCY_RESOLVING_OPEN, process)?;
         let sentence = format!(
-            "{} waits for late answers of the DNS server {}: {:.0} queries were seen open for 50 ms or more, on average {:.2} at a time",
+            "{} waits for late answers of the DNS server {}: {:.0} queries were seen open for 40 ms or more, on average {:.2} at a time",
             called(evidence, process),
             server.value,
             late.value,
@@ -122,9 +138,44 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .refuted_by("`dig @SERVER NAME` for a name that the service asks for is answered within some milliseconds"),
         );
     }
+    if findings.is_empty()
+        && let Some(finding) = slow_on_average(evidence)
+    {
+        findings.push(finding);
+    }
     if findings.is_empty() {
         let sentence = "no DNS query stayed unanswered for a quarter of a second";
         findings.push(Finding::clear(sentence).cite(samples.reading));
     }
     Ok(findings)
+}
+
+/// Answers take long on average: so many queries are open that, even if each datagram that is sent was one, they wait so long (Little's law).
+fn slow_on_average(evidence: &Evidence) -> Option<Finding> {
+    let open = evidence.host(&keys::DEPENDENCY_QUERIES_OPEN).ok()?;
+    let sent = evidence.host(&keys::UDP_SENT).ok()?;
+    let server = evidence.words(&keys::DEPENDENCY_QUERIES_SERVER, &Subject::host());
+    let server = server.ok()?;
+    let met: f64 = open.reading.series.iter().sum();
+    if sent.value <= 0.0 {
+        return None;
+    }
+    let mean_s = open.value / sent.value;
+    if met < MET.value || open.value < OPEN.value || mean_s < MEAN.value {
+        return None;
+    }
+    let sentence = format!(
+        "answers of the DNS server {} take {:.0} ms or more on average: {:.2} queries are open at a time, and at most {} are sent",
+        server.value,
+        1000.0 * mean_s,
+        open.value,
+        say::rate(sent.value),
+    );
+    let finding = Finding::act(&Subject::host(), sentence)
+        .severity(Grade::Medium)
+        .cite(open.reading)
+        .cite(sent.reading);
+    Some(finding.refuted_by(
+        "`dig @SERVER NAME` for a name that the service asks for is answered within some milliseconds",
+    ))
 }

@@ -48,6 +48,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: needs!(
         [
             &keys::CPU_BUSY_MEAN,
+            &keys::LOCK_USER_FUNCTION,
             &keys::LOCK_USER_FUNCTIONS,
             &keys::LOCK_USER_MOVING,
             &keys::LOCK_USER_WAITERS,
@@ -63,7 +64,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample (5 % of all threads, where there are fewer than four samples), while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two or more in a fifth of many samples are watched.",
         hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",
-        todo: "The evidence names the functions that wait for it; `rungwise profile --pid PID --event off-cpu` shows their whole stacks, and where its holder spends the time. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
+        todo: "The evidence names the functions that wait for the lock; `rungwise profile --pid PID --event off-cpu` shows their whole stacks, and where its holder spends the time. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
         wrong: "A pool whose idle threads queue on one mutex for the next request looks the same, but those threads do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not detected: for a JVM take thread dumps.",
         sources: "futex(2); Ulrich Drepper, Futexes Are Tricky (2011); sysdeps/nptl/lowlevellock.h of glibc 2.36.",
     },
@@ -130,13 +131,10 @@ fn judge(evidence: &Evidence) -> Judgement {
         let busy_share = say::percent(busy.value);
         let name = called(evidence, process);
         let functions = evidence.words(&keys::LOCK_USER_FUNCTIONS, process).ok();
-        // `12 in count, called by serve; 2 in ...`
-        let place = functions.as_ref().and_then(|words| {
-            let (_, place) = words.value.split_once(" in ")?;
-            place.split([',', ';']).next()
+        let function = evidence.words(&keys::LOCK_USER_FUNCTION, process).ok();
+        let place = function.map_or_else(String::new, |function| {
+            format!(", mostly in {}", function.value)
         });
-        let place = place.filter(|function| !function.starts_with('['));
-        let place = place.map_or_else(String::new, |function| format!(", in {function}"));
         let mut finding = match often {
             None => Finding::act(
                 process,

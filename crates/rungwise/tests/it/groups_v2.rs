@@ -152,11 +152,11 @@ fn faults_in_control_groups_of_version_2_are_found_first_and_the_advice_cures() 
     drop(bench);
 }
 
-/// Datagrams that wait for their time in a `fq`, which few kernels have that tests run on, until one connection has too many there.
+/// Datagrams that are dropped at the limit of `fq` for one flow (`flow_limit`). Not every kernel that tests run on has it.
 fn datagrams_beyond_the_limit_of_fq(guest: &mut Guest) {
-    const SENDS: &str = r#"( exec 3<>/dev/udp/127.0.0.1/9
+    const SENDS: &str = r"( exec 3<>/dev/udp/127.0.0.1/9
         while :; do for i in {1..20}; do printf '%01000d' 0 >&3; done; sleep 0.02; done ) > /tmp/service 2>&1 &
-        echo $! > /tmp/pid"#;
+        echo $! > /tmp/pid";
     let dropped = r#"s=$(tc -s qdisc show dev lo); echo "$s"; [[ $s == *"flows_plimit "[1-9]* ]]"#;
     succeeds(
         guest,

@@ -65,7 +65,7 @@ fn native(bench: &Bench) -> PathBuf {
     compiled(bench, "split", &["-O1", "-fno-omit-frame-pointer"])
 }
 
-fn compiled(bench: &Bench, name: &str, options: &[&str]) -> PathBuf {
+pub(crate) fn compiled(bench: &Bench, name: &str, options: &[&str]) -> PathBuf {
     let made = bench.path(name);
     let compiled = Command::new("cc")
         .args(options)

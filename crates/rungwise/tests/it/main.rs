@@ -35,6 +35,7 @@ mod labs;
 mod ladder;
 mod live_profiles;
 mod live_threads;
+mod locks;
 mod mass_lab;
 mod peers;
 mod plants;

@@ -78,8 +78,31 @@ pub(super) enum End {
 pub(super) struct Reader<'a> {
     /// The tables of a file by its number.
     pub(super) tables: &'a dyn Fn(u32) -> Option<Tables>,
-    /// Code of the process at an address, for threads that were blocked already; whether it was read.
+    /// Reads code of the process from an address on, for threads whose frame pointer is unknown; whether it could.
     pub(super) code: &'a dyn Fn(u64, &mut [u8]) -> bool,
+}
+
+impl Reader<'_> {
+    /// Where the function begins that is at an address, and code from there on: at most that before the address.
+    fn begin_of(&self, at: u64, rule: &Rule) -> (u64, Vec<u8>) {
+        let begin = at.wrapping_sub(rule.from_begin);
+        let length = usize::try_from(rule.from_begin).unwrap_or(usize::MAX);
+        let mut code = vec![0; length.min(prologue::READ)];
+        if !(self.code)(begin, &mut code) {
+            code.clear();
+        }
+        (begin, code)
+    }
+
+    fn is_behind_call(&self, returns_to: u64, begin: u64) -> bool {
+        let mut before = [0; 7];
+        let stub = |at: u64| {
+            let mut code = [0; 8];
+            (self.code)(at, &mut code).then_some(code)
+        };
+        (self.code)(returns_to.wrapping_sub(7), &mut before)
+            && prologue::is_behind_call(before, returns_to, begin, stub)
+    }
 }
 
 /// Unwinds stacks.
@@ -134,21 +157,19 @@ impl Unwinder {
         };
         frames.push(at);
         // A caller goes on behind its call, which may be the last of its function.
-        let mut is_caller = false;
+        let (mut is_caller, mut is_guess) = (false, false);
         while frames.len() < DEEPEST {
             let place = memory.place(process, at - u64::from(is_caller));
             let rule = match place {
                 Place::File { file, offset } => self.rule(file, offset, reader),
                 _ => None,
             };
-            if let (Some(rule), None) = (&rule, registers[FP]) {
-                let begin = (at - u64::from(is_caller)).wrapping_sub(rule.into);
-                let mut code = [0; prologue::READ];
-                let length = usize::try_from(rule.into).map_or(code.len(), |at| at.min(code.len()));
-                if (reader.code)(begin, &mut code[..length]) {
-                    registers[FP] =
-                        prologue::frame_pointer(rule, &code[..length], &registers, is_caller);
-                }
+            let guessed = rule
+                .as_deref()
+                .filter(|rule| registers[FP].is_none() && prologue::is_needed(rule))
+                .map(|rule| reader.begin_of(at - u64::from(is_caller), rule));
+            if let (Some(rule), Some((_, code))) = (&rule, &guessed) {
+                registers[FP] = prologue::frame_pointer(rule, code, &registers);
             }
             let step = match &rule {
                 Some(rule) => by_table(rule, &registers, &stack),
@@ -156,7 +177,7 @@ impl Unwinder {
             };
             let next = match step {
                 Ok(Some(next)) => next,
-                Ok(None) if rule.is_some() => return End::Whole,
+                Ok(None) if rule.is_some() && !is_guess => return End::Whole,
                 Ok(None) => return End::ByPointers,
                 Err(end) => return end,
             };
@@ -171,6 +192,12 @@ impl Unwinder {
             if !leads_up || !memory.is_code(process, to - u64::from(!is_signal)) {
                 return End::Lost;
             }
+            if let Some((begin, _)) = guessed
+                && !reader.is_behind_call(to, begin)
+            {
+                return End::Lost;
+            }
+            is_guess |= guessed.is_some();
             registers = next;
             at = to;
             is_caller = !is_signal;
@@ -501,7 +528,7 @@ mod tests {
     #[test]
     fn an_expression_that_has_no_end_is_given_up() {
         let rule = Rule {
-            into: 0,
+            from_begin: 0,
             frame: Frame::Register(SP, 0),
             registers: Box::default(),
             returns_by: PC,
@@ -612,7 +639,7 @@ mod tests {
             let at = user(address, value, words.first().copied().unwrap_or(value), &words);
             Unwinder::default().follow(PROCESS, &at, &memory, &words, &NOTHING);
             let rule = Rule {
-                into: 0,
+                from_begin: 0,
                 frame: Frame::Expression(code.into()),
                 registers: Box::new([(PC, Register::Saved(value.cast_signed()))]),
                 returns_by: PC,

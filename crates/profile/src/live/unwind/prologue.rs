@@ -1,55 +1,156 @@
 //! The frame pointer of a function of which only the stack pointer is known, from how the function begins.
 //!
 //! `push rbp; mov rbp, rsp`, a push for each register that it saves, `sub rsp, SIZE`: so far the stack pointer is below the frame pointer at each
-//! call. The unwind table knows how many registers are saved, the code knows the size. Functions that move the stack pointer later (`alloca`) are
-//! followed wrongly, mostly to an address that is no code. Sources: the System V ABI of AMD64, 3.2.2; code of GCC and LLVM.
+//! call. A function that begins otherwise is not followed, nor is one of which the table knows more saved registers than were pushed. Where the
+//! stack pointer moves later (`alloca`, arguments on the stack), the word that is taken for a return address is seldom behind a call of this
+//! function; [`is_behind_call`] tells. Sources: the System V ABI of AMD64, 3.2.2; code of GCC and LLVM.
 
 use super::machine::{FP, PC, Registers, SP};
 use super::tables::{Frame, Register, Rule};
 
 /// Bytes of a function that are read: it begins within them.
-pub(super) const READ: usize = 128;
+pub(super) const READ: usize = 96;
 
 const WORD: u64 = size_of::<u64>() as u64;
-/// The alignment of the stack pointer at a call.
+/// The alignment of the stack pointer at a call, and of the frame pointer.
 const ALIGNED: u64 = 16;
 
-/// The frame pointer of a function with this rule and this beginning, where it is needed and not known.
-pub(super) fn frame_pointer(
-    rule: &Rule,
-    code: &[u8],
-    registers: &Registers,
-    is_caller: bool,
-) -> Option<u64> {
-    let Frame::Register(FP, _) = rule.frame else {
-        return None;
-    };
-    let keeps_pointer = cfg!(target_arch = "x86_64")
-        && [&[0x48, 0x89, 0xe5][..], &[0x48, 0x8b, 0xec]]
-            .iter()
-            .any(|moved| code.windows(3).take(READ / 4).any(|bytes| bytes == *moved));
-    if !keeps_pointer {
-        return None;
-    }
+/// Whether the rule needs the frame pointer on a machine whose code is understood.
+pub(super) fn is_needed(rule: &Rule) -> bool {
+    cfg!(target_arch = "x86_64") && matches!(rule.frame, Frame::Register(FP, _))
+}
+
+/// The frame pointer of a function with this rule, `code` up to where it is or longer.
+pub(super) fn frame_pointer(rule: &Rule, code: &[u8], registers: &Registers) -> Option<u64> {
     let saved = rule.registers.iter().filter(|(number, register)| {
         matches!(register, Register::Saved(_)) && ![FP, PC, rule.returns_by].contains(number)
     });
-    let size = saved.count() as u64 * WORD + reserved(code).unwrap_or(0);
-    // A push of any register aligns what is odd.
-    let size = if is_caller {
-        size.next_multiple_of(ALIGNED)
-    } else {
-        size
-    };
-    registers[SP]?.checked_add(size)
+    let below = below_pointer(code, saved.count() as u64)?;
+    let pointer = registers[SP]?.checked_add(below)?;
+    pointer.is_multiple_of(ALIGNED).then_some(pointer)
 }
 
-/// What `sub rsp, SIZE` reserves.
-fn reserved(code: &[u8]) -> Option<u64> {
-    code.windows(7).find_map(|bytes| match *bytes {
-        [0x48, 0x83, 0xec, size, ..] => u64::try_from(size.cast_signed()).ok(),
-        [0x48, 0x81, 0xec, a, b, c, d] => Some(u64::from(u32::from_le_bytes([a, b, c, d]))),
-        _ => None,
+/// How far the stack pointer is below the frame pointer after the beginning of a function that saves so many registers.
+fn below_pointer(code: &[u8], saved: u64) -> Option<u64> {
+    let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+    let code = code.strip_prefix(&[0x55])?;
+    let mut code = code
+        .strip_prefix(&[0x48, 0x89, 0xe5])
+        .or_else(|| code.strip_prefix(&[0x48, 0x8b, 0xec]))?;
+    let (mut pushed, mut reserved) = (0, None);
+    while let [first, rest @ ..] = code {
+        code = match (first, rest) {
+            // push: a register, or one of the upper eight. One more than are saved aligns the stack.
+            (0x50..=0x57, rest) | (0x41, [0x50..=0x57, rest @ ..]) if reserved.is_none() => {
+                pushed += 1;
+                rest
+            }
+            // sub rsp, SIZE
+            (0x48, [0x83, 0xec, size @ 0..=0x7f, rest @ ..]) if reserved.is_none() => {
+                reserved = Some(u64::from(*size));
+                rest
+            }
+            (0x48, [0x81, 0xec, a, b, c, d, rest @ ..]) if reserved.is_none() => {
+                reserved = Some(u64::from(u32::from_le_bytes([*a, *b, *c, *d])));
+                rest
+            }
+            // Between them compilers put other work: mov, lea, xor, test.
+            _ => match other(code) {
+                Some(rest) => rest,
+                None => break,
+            },
+        };
+        if reserved.is_some() {
+            break;
+        }
+    }
+    let size = pushed * WORD + reserved.unwrap_or(0);
+    let is_all = pushed == saved || pushed == saved + 1;
+    (is_all && size.is_multiple_of(ALIGNED)).then_some(size)
+}
+
+/// What is behind an instruction that changes neither the stack pointer nor the frame pointer: mov, movslq, lea, xor or test of registers or
+/// memory, or mov of a number.
+fn other(code: &[u8]) -> Option<&[u8]> {
+    let (prefix, code) = match code {
+        [prefix @ 0x40..=0x4f, rest @ ..] => (*prefix, rest),
+        _ => (0, code),
+    };
+    let (operation, code) = code.split_first()?;
+    let is_kept = |number: u8, upper: u8| matches!(number, 4 | 5) && prefix & upper == 0;
+    if let 0xb8..=0xbf = operation {
+        let length = if prefix & 8 == 0 { 4 } else { 8 };
+        return code.get(length..).filter(|_| !is_kept(operation & 7, 1));
+    }
+    let operands = code.first()?;
+    let (kind, register, other) = (operands >> 6, operands >> 3 & 7, operands & 7);
+    let is_harmless = match operation {
+        0x33 | 0x63 | 0x8b | 0x8d => !is_kept(register, 4),
+        0x31 | 0x89 => kind != 3 || !is_kept(other, 1),
+        0x85 => true,
+        _ => false,
+    };
+    let mut length = 1;
+    if kind != 3 {
+        let base = if other == 4 {
+            length += 1;
+            code.get(1)? & 7
+        } else {
+            other
+        };
+        length += match kind {
+            1 => 1,
+            2 => 4,
+            _ if base == 5 => 4,
+            _ => 0,
+        };
+    }
+    code.get(length..).filter(|_| is_harmless)
+}
+
+/// Whether `before`, the bytes before a return address, end with a call that may be one of the function that begins at `begin`. `stub` reads
+/// the code at an address, for calls through a table of addresses (PLT).
+pub(super) fn is_behind_call(
+    before: [u8; 7],
+    returns_to: u64,
+    begin: u64,
+    stub: impl Fn(u64) -> Option<[u8; 8]>,
+) -> bool {
+    if let [.., 0xe8, a, b, c, d] = before {
+        let by = i64::from(i32::from_le_bytes([a, b, c, d]));
+        let Some(target) = returns_to.checked_add_signed(by) else {
+            return false;
+        };
+        let jumps = |code: [u8; 8]| {
+            let code = code
+                .strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa])
+                .unwrap_or(&code);
+            let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
+            code.starts_with(&[0xff, 0x25])
+        };
+        if target == begin || stub(target).is_some_and(jumps) {
+            return true;
+        }
+    }
+    // call r/m64: of two, three, six or seven bytes.
+    (2..=7).any(|length| {
+        let call = &before[7 - length..];
+        let call = match call {
+            [0x41, rest @ ..] if length > 2 => rest,
+            _ => call,
+        };
+        let [0xff, operands, rest @ ..] = call else {
+            return false;
+        };
+        let (kind, number, base) = (operands >> 6, operands >> 3 & 7, operands & 7);
+        let operand = match (kind, base) {
+            (0, 5) | (2, 0..=3 | 5..) => 4,
+            (2, 4) => 5,
+            (1, 4) => 2,
+            (1, _) | (0, 4) => 1,
+            _ => 0,
+        };
+        number == 2 && rest.len() == operand
     })
 }
 
@@ -58,13 +159,68 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_function_reserves_is_in_its_code() {
-        let short = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x18, 0, 0, 0];
-        assert_eq!(reserved(&short), Some(24));
-        let long = [0x41, 0x57, 0x48, 0x81, 0xec, 0x00, 0x10, 0, 0];
-        assert_eq!(reserved(&long), Some(4096));
-        // It gives room back: `sub rsp, -128`.
-        assert_eq!(reserved(&[0x48, 0x83, 0xec, 0x80, 0, 0, 0]), None);
-        assert_eq!(reserved(&[]), None);
+    fn the_frame_pointer_is_where_the_function_began() {
+        let of = |code: &[u8], saved| below_pointer(code, saved);
+        // LLVM: push rbp; mov rbp, rsp; push r15, r14, rbx; push rax to align.
+        let llvm = [0x55, 0x48, 0x89, 0xe5, 0x41, 0x57, 0x41, 0x56, 0x53, 0x50];
+        assert_eq!(of(&llvm, 3), Some(32));
+        assert_eq!(of(&llvm, 5), None);
+        // GCC: endbr64; push rbp; mov rbp, rsp; push r12; mov r12, rdi; push rbx; mov ebx, esi; sub rsp, 32.
+        let gcc = [
+            0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x49, 0x89, 0xfc, 0x53,
+            0x89, 0xf3, 0x48, 0x83, 0xec, 0x20,
+        ];
+        assert_eq!(of(&gcc, 2), Some(48));
+        // push rbp; mov rbp, rsp; push rbx; lea rbx, [rip+..]; mov rdi, rbx; sub rsp, 8.
+        let lea = [
+            0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x8d, 0x1d, 0x84, 0x2e, 0, 0, 0x48, 0x89, 0xdf,
+            0x48, 0x83, 0xec, 0x08,
+        ];
+        assert_eq!(of(&lea, 1), Some(16));
+        // mov edi, 7; mov [rsp+16], rdi; mov r12, [rax+rcx*8]; push rbx; push rax.
+        let stores = [
+            0x55, 0x48, 0x89, 0xe5, 0xbf, 7, 0, 0, 0, 0x48, 0x89, 0x7c, 0x24, 0x10, 0x4c, 0x8b,
+            0x24, 0xc8, 0x53, 0x50,
+        ];
+        assert_eq!(of(&stores, 1), Some(16));
+        let long = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x81, 0xec, 0x00, 0x10, 0, 0];
+        assert_eq!(of(&long, 0), Some(4096));
+        // `sub rsp, -128`, `and rsp, -32`, a new stack pointer, one that is cut, no frame pointer at all.
+        let odd = [
+            &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x80][..],
+            &[0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xe4, 0xe0],
+            &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0xe7, 0x53, 0x50],
+            &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d],
+            &[0x53, 0x48, 0x83, 0xec, 0x10],
+            &[],
+        ];
+        for code in odd {
+            assert_eq!(of(code, 1), None, "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn a_return_address_is_behind_a_call_of_the_function() {
+        let begin = 0x2000;
+        let none = |_| None;
+        let direct = [0x90, 0x90, 0xe8, 0xfb, 0x0f, 0, 0];
+        assert!(is_behind_call(direct, 0x1005, begin, none));
+        assert!(!is_behind_call(direct, 0x1006, begin, none));
+        let plt = |_| Some([0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0]);
+        assert!(is_behind_call(direct, 0x1006, begin, plt));
+        let calls = [
+            [0, 0, 0, 0, 0, 0xff, 0xd0],
+            [0, 0, 0, 0, 0x41, 0xff, 0xd4],
+            [0, 0xff, 0x15, 1, 2, 3, 4],
+            [0, 0, 0, 0, 0xff, 0x50, 0x18],
+            [0xff, 0x94, 0x24, 1, 2, 3, 4],
+        ];
+        for call in calls {
+            assert!(is_behind_call(call, 0x1005, begin, none), "{call:x?}");
+        }
+        let jump = [0, 0xff, 0x25, 1, 2, 3, 4];
+        for other in [[0; 7], [0x90; 7], jump] {
+            assert!(!is_behind_call(other, 0x1005, begin, none), "{other:x?}");
+        }
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct Rule {
     pub(super) is_signal: bool,
     pub(super) encoding: Encoding,
     /// Bytes from the beginning of the function.
-    pub(super) into: u64,
+    pub(super) from_begin: u64,
 }
 
 /// Where the frame of the caller begins (the canonical frame address).
@@ -352,6 +352,6 @@ fn rule<'a, S: UnwindSection<Slice<'a>>>(
         returns_by: usize::from(function.cie().return_address_register().0),
         is_signal: function.is_signal_trampoline(),
         encoding: function.cie().encoding(),
-        into: address.saturating_sub(function.initial_address()),
+        from_begin: address.saturating_sub(function.initial_address()),
     })
 }
