@@ -100,9 +100,10 @@ lossy path is not mistaken for a slow server. A connection attempt or a query to
 in two consecutive samples; an attempt also counts if its server is tried in most samples and reached in none. A \
 socket to port 53 that exists in every sample may belong to a resolver that keeps its sockets, and counts only if a \
 thread of its process sleeps in poll(2) on one descriptor, like the resolver of glibc. A query is late if its socket is \
-seen for 50 ms and is gone within a quarter of a second. Both ends lie between samples, 50 ms apart in a window of 10 s, so \
+seen for 40 ms and is gone within a quarter of a second. Both ends lie between samples, 48 ms apart in a window of 10 s, so \
 only answers after 100 ms are surely counted; in longer windows and with many threads samples are further apart, and late \
-answers are missed. Resolvers whose sockets are not connected (Netty, unbound) are not seen. Data counts as unread if it \
+answers are missed. The mean number of open queries to one server is reported from 20 samples and ten queries on; sockets that existed \
+in the first sample or for a quarter of a second are left out. Resolvers whose sockets are not connected (Netty) are not seen. Data counts as unread if it \
 waits in every full sample and in three quarters of all samples. Processes are looked up for at most 16 sockets of \
 each kind. On a host with more than 1000 TCP sockets only the two ends of the window are complete: clients, upstreams and \
 connection attempts have to wait at both. Sources: \
@@ -669,15 +670,13 @@ fn slow_lookups(evidence: &mut Evidence, window: &Window<'_>, owner: &Owner<'_>)
     });
     if let Some((course, server)) = dns::open(window) {
         let met: f64 = course.iter().sum();
-        let line = format!("{met} x open UDP to port 53 in {} samples", course.len());
+        let line = format!("{met} x open UDP to {server} in {} samples", course.len());
         let origin = Origin::new(SOURCE, line);
         let mean = met / course.len() as f64;
         let open = &keys::DEPENDENCY_QUERIES_OPEN;
         evidence.series(open, Subject::host(), mean, course, origin.clone());
-        if let Some(server) = server {
-            let named = &keys::DEPENDENCY_QUERIES_SERVER;
-            evidence.text(named, Subject::host(), server.to_string(), origin);
-        }
+        let named = &keys::DEPENDENCY_QUERIES_SERVER;
+        evidence.text(named, Subject::host(), server.to_string(), origin);
     }
     let window_s = window.seconds();
     for (pid, (count, waited_s, server)) in dns::by_process(slow) {

@@ -21,6 +21,9 @@ const LATE_S: f64 = 0.25;
 /// window of 10 s are 48 ms apart at best, so it must be less.
 const SLOW_S: f64 = 0.04;
 
+/// How long a full sample takes before it lists UDP sockets, at most on most hosts: its time is that of its beginning.
+const FULL_S: f64 = 0.05;
+
 /// Limit of process lookups during the window for unanswered queries, and for slow ones: they cost more than all other reads.
 const LOOKUPS: usize = 2;
 
@@ -59,9 +62,12 @@ pub(super) fn slow<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
 /// Late queries of one process to the server that it waited for most: how many, for how long together, and the server.
 type Late = (usize, f64, Endpoint);
 
-/// How many single queries were open in each sample, and the server of most; nothing without samples of UDP sockets. Those that were open when
-/// the window began may belong to a resolver that keeps its sockets, as may those open for [`LATE_S`].
-pub(super) fn open(window: &Window<'_>) -> Option<(Vec<f64>, Option<Endpoint>)> {
+/// Fewest samples of UDP sockets that give a mean, and fewest queries that they must have met.
+const FEWEST: (usize, usize) = (20, 10);
+
+/// How many single queries to one server were open in each sample, and the server: that of which most were. Nothing where samples or queries are
+/// too few. Those that were open when the window began may belong to a resolver that keeps its sockets, as may those open for [`LATE_S`].
+pub(super) fn open(window: &Window<'_>) -> Option<(Vec<f64>, Endpoint)> {
     let kept: BTreeSet<u64> = queries(window)
         .iter()
         .map(|query| query.socket.inode)
@@ -72,21 +78,29 @@ pub(super) fn open(window: &Window<'_>) -> Option<(Vec<f64>, Option<Endpoint>)> 
         _ => None,
     });
     let first: BTreeSet<u64> = samples.next()?.iter().map(|socket| socket.inode).collect();
-    let mut servers: BTreeMap<Endpoint, usize> = BTreeMap::new();
-    let mut course = Vec::new();
-    for sockets in samples {
+    let mut servers: BTreeMap<Endpoint, (Vec<usize>, BTreeSet<u64>)> = BTreeMap::new();
+    let mut count = 0;
+    for (at, sockets) in samples.enumerate() {
+        count = at + 1;
         let single = sockets.iter().filter(|socket| {
             is_waiting(socket) && !first.contains(&socket.inode) && !kept.contains(&socket.inode)
         });
-        let mut count = 0.0;
         for socket in single {
-            count += 1.0;
-            *servers.entry(socket.remote).or_default() += 1;
+            let (met, inodes) = servers.entry(socket.remote).or_default();
+            met.push(at);
+            inodes.insert(socket.inode);
         }
-        course.push(count);
     }
-    let most = servers.into_iter().max_by_key(|(_, count)| *count);
-    (!course.is_empty()).then(|| (course, most.map(|(server, _)| server)))
+    let most = servers.into_iter().max_by_key(|(_, (met, _))| met.len());
+    let (server, (met, inodes)) = most?;
+    if count < FEWEST.0 || inodes.len() < FEWEST.1 {
+        return None;
+    }
+    let mut course = vec![0.0; count];
+    for at in met {
+        course[at] += 1.0;
+    }
+    Some((course, server))
 }
 
 /// The late queries, each to a server by a process for so long, of each process. Most sockets are gone before their process can be looked up;
@@ -134,10 +148,15 @@ fn seen<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
             continue;
         };
         samples += 1;
+        let is_full = window
+            .moments()
+            .iter()
+            .any(|full| std::ptr::eq(full, moment));
+        let first_s = moment.at_s + if is_full { FULL_S } else { 0.0 };
         for socket in sockets.iter().filter(|socket| is_waiting(socket)) {
             let seen = seen.entry(socket.inode).or_insert(Seen {
                 socket,
-                first_s: moment.at_s,
+                first_s,
                 last_s: moment.at_s,
                 samples: 0,
             });
@@ -220,6 +239,8 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Capture;
+    use crate::capture::Moment;
 
     fn to(port: u16, inode: u64) -> UdpSocket {
         UdpSocket {
@@ -227,6 +248,46 @@ mod tests {
             inode,
             ..UdpSocket::default()
         }
+    }
+
+    #[test]
+    fn open_queries_are_those_of_one_server_in_samples_enough() {
+        let of = |samples: &[&[UdpSocket]]| {
+            let samples = samples.iter().enumerate().map(|(at, sockets)| Moment {
+                at_s: at as f64 * 0.04,
+                answers: [(
+                    "udp".to_owned(),
+                    Reply::Answer(Answer::Udp(sockets.to_vec())),
+                )]
+                .into(),
+                ..Moment::default()
+            });
+            let capture = Capture {
+                samples: samples.collect(),
+                ..Capture::default()
+            };
+            open(&Window::of(&capture))
+        };
+        let other = UdpSocket {
+            remote: Endpoint::new([10, 0, 0, 54].into(), 53),
+            ..to(53, 99)
+        };
+        // One that stays from the beginning, one new one in every other sample, one to another server.
+        let each: Vec<Vec<UdpSocket>> = (0..24)
+            .map(|at| match at % 2 {
+                0 => vec![to(53, 1), to(53, 100 + at)],
+                _ => vec![to(53, 1), other.clone()],
+            })
+            .collect();
+        let each: Vec<&[UdpSocket]> = each.iter().map(Vec::as_slice).collect();
+        let (course, server) = of(&each).unwrap();
+        assert_eq!(server, to(53, 1).remote);
+        assert_eq!((course.len(), course.iter().sum::<f64>()), (23, 11.0));
+        assert_eq!(of(&each[..12]), None);
+        let burst: Vec<UdpSocket> = (2..9).map(|inode| to(53, inode)).collect();
+        let mut few: Vec<&[UdpSocket]> = vec![&[]; 24];
+        few[7] = &burst;
+        assert_eq!(of(&few), None);
     }
 
     #[test]

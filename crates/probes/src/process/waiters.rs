@@ -22,7 +22,7 @@ const MOST_LOCKS: usize = 8;
 /// Threads that are tried for each.
 const MOST_THREADS: usize = 64;
 
-/// Share of the samples in which two or more threads wait for it.
+/// Share of the samples in which two or more threads wait for it, or mean number of waiting threads.
 const CONTENDED: f64 = 0.2;
 
 /// Functions that are named, from the one that takes the lock outwards.
@@ -69,7 +69,8 @@ fn contended(pid: u32, samples: &[(usize, Locks<'_>)]) -> Option<(f64, Contended
     }
     let least = CONTENDED * samples.len() as f64;
     let contended = waits.into_iter();
-    let contended = contended.filter(|(_, (often, _))| *often > 0 && *often as f64 >= least);
+    let contended = contended
+        .filter(|(_, (often, all))| *often > 0 && (*often as f64 >= least || *all as f64 >= least));
     let (address, (_, all)) = contended.max_by_key(|(_, (_, all))| *all)?;
     let latest = samples
         .iter()
@@ -106,10 +107,12 @@ type Ways<'a> = BTreeMap<Vec<&'a str>, usize>;
 /// Where the threads wait, by function, most first.
 pub(super) fn functions(window: &Window<'_>, evidence: &mut Evidence, read: &Samples<'_>) {
     let mut processes: BTreeMap<u32, BTreeMap<&str, Ways<'_>>> = BTreeMap::new();
+    let mut lost: BTreeMap<u32, usize> = BTreeMap::new();
     let last = window.moments().last();
     for (pid, _, text) in last.into_iter().flat_map(|last| of_threads(last, STACK)) {
         let named = named(text);
         let Some((function, callers)) = named.split_first() else {
+            *lost.entry(pid).or_default() += 1;
             continue;
         };
         let ways = processes
@@ -132,7 +135,7 @@ pub(super) fn functions(window: &Window<'_>, evidence: &mut Evidence, read: &Sam
                     "two threads did not wait for the same lock in a fifth of the samples",
                 )
             } else {
-                Absence::because("no stack of a thread that waits for the lock could be read and followed at the end of the window")
+                Absence::because("at the end of the window no stack of a thread that waits for the lock was read, or it could not be followed")
                     .remedy(format!("run `rungwise profile --pid {pid} --event off-cpu`"))
             };
             for key in keys {
@@ -146,8 +149,12 @@ pub(super) fn functions(window: &Window<'_>, evidence: &mut Evidence, read: &Sam
             .map(|(function, ways)| (ways.values().sum(), function, ways))
             .collect();
         places.sort_by_key(|(count, function, _)| (Reverse(*count), *function));
-        let all: usize = places.iter().map(|(count, ..)| count).sum();
-        let named: Vec<String> = places.iter().take(PLACES).map(in_words).collect();
+        let lost = lost.get(pid).copied().unwrap_or(0);
+        let all = lost + places.iter().map(|(count, ..)| count).sum::<usize>();
+        let mut named: Vec<String> = places.iter().take(PLACES).map(in_words).collect();
+        if lost > 0 {
+            named.push(format!("{lost} that cannot be followed"));
+        }
         let origin = || Origin::new(&source, format!("{all} stacks{of_lock}"));
         let words = format!("of {all}: {}", named.join("; "));
         evidence.text(&keys::LOCK_USER_FUNCTIONS, subject(), words, origin());
@@ -186,8 +193,9 @@ fn in_words((count, function, ways): &(usize, &str, Ways<'_>)) -> String {
 fn named(text: &str) -> Vec<&str> {
     let functions = text
         .lines()
+        .take_while(|name| !begins_a_thread(name))
         .skip_while(|name| is_of_a_lock(name) || is_of_libc(name))
-        .take_while(|name| !begins_a_thread(name) && !is_of_libc(name));
+        .take_while(|name| !is_of_libc(name));
     let mut named: Vec<&str> = functions.collect();
     named.dedup();
     named.truncate(NAMED);
@@ -211,24 +219,34 @@ fn is_of_libc(name: &str) -> bool {
 
 /// Functions of libraries in which a lock is taken: of glibc and musl, of the standard libraries of C++ and Rust.
 fn is_of_a_lock(name: &str) -> bool {
-    const NAMES: [&str; 6] = [
+    const NAMES: [&str; 7] = [
         "__lock",
         "__syscall_cp_c",
         "__timedwait",
         "__timedwait_cp",
         "mtx_lock",
+        "sccp",
         "syscall",
     ];
-    const BEGINS: [&str; 18] = [
+    const BEGINS: [&str; 27] = [
+        "QBasicMutex::",
+        "QMutex::",
+        "___futex_",
+        "___lll_",
         "___pthread_",
-        "__GI___lll_",
-        "__GI___pthread_",
         "__futex_",
         "__gthread_",
         "__lll_",
         "__pthread_",
+        "boost::mutex",
+        "boost::unique_lock",
         "futex_",
         "pthread_",
+        "runtime.futex",
+        "runtime.lock",
+        "std::__glibcxx_rwlock_",
+        "std::__shared_",
+        "std::lock<",
         "std::lock_guard",
         "std::mutex",
         "std::recursive_",
@@ -244,7 +262,12 @@ fn is_of_a_lock(name: &str) -> bool {
         let of_trait = of_type.split_once(" as ").map(|(_, of_trait)| of_trait);
         of_trait.unwrap_or(of_type)
     });
-    NAMES.contains(&plain) || BEGINS.iter().any(|begin| plain.starts_with(begin))
+    // Internal aliases of glibc, inline namespaces of libc++.
+    let plain = plain.strip_prefix("__GI_").unwrap_or(plain);
+    let plain = plain
+        .replacen("std::__1::", "std::", 1)
+        .replacen("std::__ndk1::", "std::", 1);
+    NAMES.contains(&plain.as_str()) || BEGINS.iter().any(|begin| plain.starts_with(begin))
 }
 
 /// What every thread begins with.
@@ -260,7 +283,14 @@ fn begins_a_thread(name: &str) -> bool {
         "execute_native_thread_routine",
         "start_thread",
     ];
-    NAMES.contains(&name) || name.contains("__rust_begin_short_backtrace")
+    const OF_RUST: [&str; 3] = [
+        "core::ops::function::FnOnce::call_once",
+        "std::rt::lang_start",
+        "std::thread::",
+    ];
+    NAMES.contains(&name)
+        || name.contains("__rust_begin_short_backtrace")
+        || OF_RUST.iter().any(|begin| name.starts_with(begin))
 }
 
 #[cfg(test)]
@@ -301,7 +331,12 @@ mod tests {
         let contended = |samples: &[&[&str]]| contended_locks(&capture(samples));
         assert_eq!(contended(&[two, one, one, one]), [lock(&[8, 7])]);
         assert_eq!(contended(&[one, one, one, one]), []);
-        assert_eq!(contended(&[two, one, one, one, one, one]), []);
+        let none: &[&str] = &[WORKS, WORKS];
+        let mut seldom = vec![none; 12];
+        seldom[3] = two;
+        assert_eq!(contended(&seldom), []);
+        seldom[4] = one;
+        assert_eq!(contended(&seldom), [lock(&[8, 7])]);
         // One thread waits all the time for another lock.
         let beside: &[&str] = &[WAITS, WAITS, ELSEWHERE];
         let alone: &[&str] = &[WORKS, WORKS, ELSEWHERE];
@@ -345,6 +380,9 @@ mod tests {
         );
         assert_eq!(said(&[a, b]), tie);
         assert_eq!(said(&[a]), some(Some("a"), "of 1: 1 in a, called by serve"));
+        let lost: &[&str] = &["syscall"];
+        let lost_two = "of 3: 1 in a, called by serve; 2 that cannot be followed";
+        assert_eq!(said(&[a, lost, lost]), some(None, lost_two));
         let nameless = some(None, "of 1: 1 in [app]");
         assert_eq!(said(&[&["syscall", "[app]", "[app]"]]), nameless);
         assert_eq!(said(&[]), (None, None));
@@ -353,7 +391,7 @@ mod tests {
 
     #[test]
     fn functions_of_the_lock_and_of_the_beginning_of_a_thread_are_left_out() {
-        let cases: [(&str, &[&str]); 11] = [
+        let cases: [(&str, &[&str]); 16] = [
             (
                 "__lll_lock_wait pthread_mutex_lock count serve start_thread",
                 &["count", "serve"],
@@ -380,6 +418,23 @@ mod tests {
                 &["work"],
             ),
             ("syscall std::sync::x a b c d", &["a", "b", "c"]),
+            (
+                "syscall <std::sys::sync::mutex::futex::Mutex>::lock_contended std::sys::backtrace::__rust_begin_short_backtrace core::ops::function::FnOnce::call_once{{vtable.shim}}",
+                &[],
+            ),
+            (
+                "syscall app::run std::rt::lang_start::{{closure}} main",
+                &["app::run"],
+            ),
+            (
+                "__GI___futex_abstimed_wait64 std::__1::mutex::lock count",
+                &["count"],
+            ),
+            (
+                "runtime.futex runtime.futexsleep runtime.lock2 main.work",
+                &["main.work"],
+            ),
+            ("sccp __timedwait pthread_mutex_lock work", &["work"]),
         ];
         for (stack, expected) in cases {
             let text = stack.replace(' ', "\n").replace("\nas\n", " as ");

@@ -39,8 +39,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Copies the stack of a thread if it waits in a system call that matches, which is shown as `/proc/PID/task/TID/syscall` has it. Whether it did;
-    /// not if this user may not read it. Takes some 20 us.
+    /// Copies the stack of a thread if it waits in a system call that matches, which is shown as `/proc/PID/task/TID/syscall` has it. Returns
+    /// whether it was copied. Takes some 20 us.
     pub fn add(&mut self, process: u32, thread: u32, matches: &dyn Fn(&str) -> bool) -> bool {
         let memory = self.memory.entry(process).or_insert_with(|| {
             let maps = Live.text(format!("/proc/{process}/maps").as_ref()).ok()?;

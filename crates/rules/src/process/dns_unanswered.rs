@@ -35,9 +35,9 @@ const MEAN: Threshold = Threshold {
 };
 
 const MET: Threshold = Threshold {
-    name: "open queries that all samples met together",
+    name: "samples in which a query is open",
     value: 10.0,
-    origin: "definition: of ten, chance adds or takes three",
+    origin: "definition: the counting error of ten is three",
 };
 
 const OPEN: Threshold = Threshold {
@@ -73,6 +73,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "Without an answer each lookup takes 5 s and more, with a late one as long as the server takes. Threads that resolve names block meanwhile.",
         todo: "Query the named server: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd), and let the service keep its connections, so that it looks up fewer names.",
         wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may open one within the window and keep it. \
+            A recursive resolver (unbound, BIND) asks servers far away. \
             Names that no cache holds, such as those of a crawler, take 20 to 200 ms at the best of servers.",
         sources: "resolv.conf(5); __res_context_send of resolv/res_send.c, glibc 2.36.",
     },
@@ -144,7 +145,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(finding);
     }
     if findings.is_empty() {
-        let sentence = "no DNS query stayed unanswered for a quarter of a second";
+        let sentence =
+            "no DNS query stayed unanswered for a quarter of a second, and no late answer was seen";
         findings.push(Finding::clear(sentence).cite(samples.reading));
     }
     Ok(findings)
@@ -156,16 +158,21 @@ fn slow_on_average(evidence: &Evidence) -> Option<Finding> {
     let sent = evidence.host(&keys::UDP_SENT).ok()?;
     let server = evidence.words(&keys::DEPENDENCY_QUERIES_SERVER, &Subject::host());
     let server = server.ok()?;
-    let met: f64 = open.reading.series.iter().sum();
+    let met = open
+        .reading
+        .series
+        .iter()
+        .filter(|open| **open > 0.0)
+        .count();
     if sent.value <= 0.0 {
         return None;
     }
     let mean_s = open.value / sent.value;
-    if met < MET.value || open.value < OPEN.value || mean_s < MEAN.value {
+    if (met as f64) < MET.value || open.value < OPEN.value || mean_s < MEAN.value {
         return None;
     }
     let sentence = format!(
-        "answers of the DNS server {} take {:.0} ms or more on average: {:.2} queries are open at a time, and at most {} are sent",
+        "answers of the DNS server {} take {:.0} ms or more on average: {:.2} queries to it are open at a time, and at most {} are sent",
         server.value,
         1000.0 * mean_s,
         open.value,

@@ -41,6 +41,19 @@ const OFTEN: Threshold = Threshold {
     origin: "own guess: it affects the slowest fifth of the requests",
 };
 
+const MEAN: Threshold = Threshold {
+    name: "threads that wait for one lock, mean of the samples (25 or more), where it is free in a fifth of them",
+    value: 0.2,
+    origin: "measured by `cargo xtask faults --kind lock-rwlock-writer`: a lock held for 3.7 of each 20 ms had 0.1 (p99 from 0.3 to 3.8 ms), one held for 8.2 ms had \
+        0.5 (p99 from 0.3 to 8.4 ms)",
+};
+
+const RUNS: Threshold = Threshold {
+    name: "the same as a multiple of the CPU time of the process, in CPUs",
+    value: 2.0,
+    origin: "definition: its requests wait for the lock twice as long as they run",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "user-lock",
     topic: "process",
@@ -54,15 +67,16 @@ pub(crate) static RULE: Rule = Rule {
             &keys::LOCK_USER_WAITERS,
             &keys::PROCESS_BUSIEST_DELAY,
             &keys::PROCESS_SLEEPS,
-            &keys::PROCESS_THREADS
+            &keys::PROCESS_THREADS,
+            &keys::SCHED_PROCESS_CPU
         ],
         SERVICE
     ),
-    thresholds: &[WAITERS, OF_ALL, MOVING, SHORT, OFTEN],
+    thresholds: &[WAITERS, OF_ALL, MOVING, SHORT, OFTEN, MEAN, RUNS],
     knobs: &[],
     measure: Some(Measure::more(&keys::LOCK_USER_WAITERS)),
     doc: Doc {
-        looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample (5 % of all threads, where there are fewer than four samples), while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two or more in a fifth of many samples are watched.",
+        looks_for: "Two or more threads of a process that sleep in futex(2) for the same held lock in every sample (5 % of all threads, where there are fewer than four samples), while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Also a lock that is free at times, where its threads wait for it twice as long as they run. Two or more in a fifth of many samples are watched.",
         hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",
         todo: "The evidence names the functions that wait for the lock; `rungwise profile --pid PID --event off-cpu` shows their whole stacks, and where its holder spends the time. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
         wrong: "A pool whose idle threads queue on one mutex for the next request looks the same, but those threads do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not detected: for a JVM take thread dumps.",
@@ -96,15 +110,40 @@ fn is_queue(evidence: &Evidence, process: &Subject, waiters: &Quantity<'_>) -> b
     waiters.lasts(|waiting| waiting >= WAITERS.value)
 }
 
-/// Threads wait for one lock in most samples, and have something to do: those of an idle pool do not.
+/// Threads wait for one lock in most samples, or longer than they run, and have something to do: those of an idle pool do not.
 pub(crate) fn is_contended(evidence: &Evidence, process: &Subject) -> bool {
-    let waiters = evidence.quantity(&keys::LOCK_USER_WAITERS, process);
+    let Ok(waiters) = evidence.quantity(&keys::LOCK_USER_WAITERS, process) else {
+        return false;
+    };
     let moving = evidence.quantity(&keys::LOCK_USER_MOVING, process);
-    waiters.is_ok_and(|waiters| is_queue(evidence, process, &waiters))
-        && (moving.is_ok_and(|share| share.value >= MOVING.value)
-            || asked(evidence, process).is_some())
-        && !is_short_of_cpu(evidence, process)
+    let moves = moving.is_ok_and(|share| share.value >= MOVING.value);
+    let is_queue = is_queue(evidence, process, &waiters);
+    let is_longer = moves && mean_beside_cpu(evidence, process, &waiters).is_some();
+    let works = moves || asked(evidence, process).is_some();
+    (is_queue && works || is_longer) && !is_short_of_cpu(evidence, process)
 }
+
+/// Threads that wait on average for a lock that is free at times, and the CPU time of the process, where that is little beside the wait. One
+/// thread that waits all the time takes turns with another.
+fn mean_beside_cpu<'e>(
+    evidence: &'e Evidence,
+    process: &Subject,
+    waiters: &Quantity<'_>,
+) -> Option<(f64, Quantity<'e>)> {
+    let course = &waiters.reading.series;
+    if course.len() < MANY {
+        return None;
+    }
+    let mean = course.iter().sum::<f64>() / course.len() as f64;
+    let free = waiters.share(|waiting| waiting < 1.0)?;
+    let several = waiters.share(|waiting| waiting >= WAITERS.value)?;
+    let cpus = evidence.quantity(&keys::SCHED_PROCESS_CPU, process).ok()?;
+    let is_longer = mean >= MEAN.value && mean >= RUNS.value * cpus.value;
+    (is_longer && free >= OFTEN.value && several > 0.0).then_some((mean, cpus))
+}
+
+/// Samples that give a mean.
+const MANY: usize = 25;
 
 fn judge(evidence: &Evidence) -> Judgement {
     let waiters = evidence.each(&keys::LOCK_USER_WAITERS)?;
@@ -119,8 +158,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         let short = is_short_of_cpu(evidence, process);
         most = most.max(number.value);
         let often = number.share(|waiting| waiting >= WAITERS.value);
-        let often = often.filter(|share| *share >= OFTEN.value && !queue);
-        if !(queue || often.is_some()) || !(moves || asked.is_some()) || short {
+        let often = often.filter(|share| *share >= OFTEN.value);
+        let mean = mean_beside_cpu(evidence, process, number).filter(|_| moves);
+        if !(queue || often.is_some() || mean.is_some()) || !(moves || asked.is_some()) || short {
             continue;
         }
         let threads = evidence.quantity(&keys::PROCESS_THREADS, process);
@@ -135,16 +175,17 @@ fn judge(evidence: &Evidence) -> Judgement {
         let place = function.map_or_else(String::new, |function| {
             format!(", mostly in {}", function.value)
         });
-        let mut finding = match often {
-            None => Finding::act(
+        let mut finding = match (queue, mean, often) {
+            (false, Some((mean, cpus)), _) => Finding::act(
                 process,
                 format!(
-                    "{name}: {:.0}{of} threads wait for one lock of the program{place} (the CPUs are {busy_share} busy)",
-                    number.value
+                    "{name}: {mean:.2}{of} threads wait for one lock of the program on average{place}, and it uses {:.2} CPUs",
+                    cpus.value
                 ),
             )
-            .severity(Grade::High),
-            Some(often) => Finding::watch(
+            .severity(Grade::Medium)
+            .cite(cpus.reading),
+            (false, None, Some(often)) => Finding::watch(
                 process,
                 format!(
                     "{name}: two or more{of} threads wait for one lock of the program in {} of the samples{place} (the CPUs are {busy_share} busy)",
@@ -152,6 +193,14 @@ fn judge(evidence: &Evidence) -> Judgement {
                 ),
             )
             .severity(Grade::Medium),
+            _ => Finding::act(
+                process,
+                format!(
+                    "{name}: {:.0}{of} threads wait for one lock of the program{place} (the CPUs are {busy_share} busy)",
+                    number.value
+                ),
+            )
+            .severity(Grade::High),
         };
         finding = finding
             .confidence(if moves && is_service(evidence, process.name()) {

@@ -96,12 +96,12 @@ impl Reader<'_> {
 
     fn is_behind_call(&self, returns_to: u64, begin: u64) -> bool {
         let mut before = [0; 7];
-        let stub = |at: u64| {
-            let mut code = [0; 8];
-            (self.code)(at, &mut code).then_some(code)
+        let read = |at: u64| {
+            let mut bytes = [0; 16];
+            (self.code)(at, &mut bytes).then_some(bytes)
         };
         (self.code)(returns_to.wrapping_sub(7), &mut before)
-            && prologue::is_behind_call(before, returns_to, begin, stub)
+            && prologue::is_behind_call(before, returns_to, begin, read)
     }
 }
 

@@ -64,6 +64,16 @@ fn below_pointer(code: &[u8], saved: u64) -> Option<u64> {
             break;
         }
     }
+    // A large frame is made in pages, each of which is touched: or [rsp], 0; mov [rsp], 0; and another sub.
+    let is_in_pages = [
+        &[0x48, 0x83, 0x0c, 0x24][..],
+        &[0x48, 0xc7, 0x04, 0x24],
+        &[0x48, 0x81, 0xec],
+        &[0x48, 0x83, 0xec],
+    ];
+    if is_in_pages.iter().any(|page| code.starts_with(page)) {
+        return None;
+    }
     let size = pushed * WORD + reserved.unwrap_or(0);
     let is_all = pushed == saved || pushed == saved + 1;
     (is_all && size.is_multiple_of(ALIGNED)).then_some(size)
@@ -108,29 +118,42 @@ fn other(code: &[u8]) -> Option<&[u8]> {
     code.get(length..).filter(|_| is_harmless)
 }
 
-/// Whether `before`, the bytes before a return address, end with a call that may be one of the function that begins at `begin`. `stub` reads
-/// the code at an address, for calls through a table of addresses (PLT).
+/// Whether `before`, the bytes before a return address, end with a call that may be one of the function that begins at `begin`. `read` reads
+/// memory at an address: calls through a table of addresses (PLT, GOT) are followed. Calls of what a register holds, or memory at one, are believed.
 pub(super) fn is_behind_call(
     before: [u8; 7],
     returns_to: u64,
     begin: u64,
-    stub: impl Fn(u64) -> Option<[u8; 8]>,
+    read: impl Fn(u64) -> Option<[u8; 16]>,
 ) -> bool {
+    let place = |from: u64, by: [u8; 4]| from.checked_add_signed(i32::from_le_bytes(by).into());
+    let is_begin = |slot: Option<u64>| {
+        let address = slot
+            .and_then(&read)
+            .and_then(|bytes| bytes.first_chunk().copied());
+        address.map(u64::from_le_bytes) == Some(begin)
+    };
     if let [.., 0xe8, a, b, c, d] = before {
-        let by = i64::from(i32::from_le_bytes([a, b, c, d]));
-        let Some(target) = returns_to.checked_add_signed(by) else {
+        let Some(target) = place(returns_to, [a, b, c, d]) else {
             return false;
         };
-        let jumps = |code: [u8; 8]| {
-            let code = code
-                .strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa])
-                .unwrap_or(&code);
-            let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
-            code.starts_with(&[0xff, 0x25])
-        };
-        if target == begin || stub(target).is_some_and(jumps) {
+        if target == begin {
             return true;
         }
+        // endbr64; bnd jmp [rip + ..]
+        if let Some(stub) = read(target) {
+            let code = stub
+                .strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa])
+                .unwrap_or(&stub);
+            let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
+            if let [0xff, 0x25, a, b, c, d, rest @ ..] = code {
+                let behind = target.wrapping_add((stub.len() - rest.len()) as u64);
+                return is_begin(place(behind, [*a, *b, *c, *d]));
+            }
+        }
+    }
+    if let [.., 0xff, 0x15, a, b, c, d] = before {
+        return is_begin(place(returns_to, [a, b, c, d]));
     }
     // call r/m64: of two, three, six or seven bytes.
     (2..=7).any(|length| {
@@ -144,7 +167,7 @@ pub(super) fn is_behind_call(
         };
         let (kind, number, base) = (operands >> 6, operands >> 3 & 7, operands & 7);
         let operand = match (kind, base) {
-            (0, 5) | (2, 0..=3 | 5..) => 4,
+            (2, 0..=3 | 5..) => 4,
             (2, 4) => 5,
             (1, 4) => 2,
             (1, _) | (0, 4) => 1,
@@ -185,12 +208,16 @@ mod tests {
         assert_eq!(of(&stores, 1), Some(16));
         let long = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x81, 0xec, 0x00, 0x10, 0, 0];
         assert_eq!(of(&long, 0), Some(4096));
-        // `sub rsp, -128`, `and rsp, -32`, a new stack pointer, one that is cut, no frame pointer at all.
+        // `sub rsp, -128`, `and rsp, -32`, a frame of pages, a new stack pointer, one that is cut, no frame pointer at all.
         let odd = [
             &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x80][..],
             &[0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xe4, 0xe0],
             &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0xe7, 0x53, 0x50],
             &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d],
+            &[
+                0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x81, 0xec, 0, 0x10, 0, 0, 0x48, 0x83, 0x0c,
+                0x24, 0,
+            ],
             &[0x53, 0x48, 0x83, 0xec, 0x10],
             &[],
         ];
@@ -201,17 +228,32 @@ mod tests {
 
     #[test]
     fn a_return_address_is_behind_a_call_of_the_function() {
-        let begin = 0x2000;
+        let begin: u64 = 0x2000;
         let none = |_| None;
         let direct = [0x90, 0x90, 0xe8, 0xfb, 0x0f, 0, 0];
         assert!(is_behind_call(direct, 0x1005, begin, none));
         assert!(!is_behind_call(direct, 0x1006, begin, none));
-        let plt = |_| Some([0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0]);
-        assert!(is_behind_call(direct, 0x1006, begin, plt));
+        // A stub at 0x2001 whose slot is at 0x3000, with this address.
+        let plt = |to: u64| {
+            move |at: u64| {
+                let mut bytes = [0; 16];
+                match at {
+                    0x2001 => bytes[..10]
+                        .copy_from_slice(&[0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0xf5, 0x0f, 0, 0]),
+                    0x3000 => bytes[..8].copy_from_slice(&to.to_le_bytes()),
+                    _ => return None,
+                }
+                Some(bytes)
+            }
+        };
+        assert!(is_behind_call(direct, 0x1006, begin, plt(begin)));
+        assert!(!is_behind_call(direct, 0x1006, begin, plt(0x2001)));
+        let table = [0, 0xff, 0x15, 0xfb, 0x1f, 0, 0];
+        assert!(is_behind_call(table, 0x1005, begin, plt(begin)));
+        assert!(!is_behind_call(table, 0x1005, begin, plt(7)));
         let calls = [
             [0, 0, 0, 0, 0, 0xff, 0xd0],
             [0, 0, 0, 0, 0x41, 0xff, 0xd4],
-            [0, 0xff, 0x15, 1, 2, 3, 4],
             [0, 0, 0, 0, 0xff, 0x50, 0x18],
             [0xff, 0x94, 0x24, 1, 2, 3, 4],
         ];
