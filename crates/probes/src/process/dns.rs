@@ -62,8 +62,11 @@ pub(super) fn slow<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
 /// Late queries of one process to the server that it waited for most: how many, for how long together, and the server.
 type Late = (usize, f64, Endpoint);
 
-/// Fewest samples of UDP sockets that give a mean, and fewest queries that they must have met.
-const FEWEST: (usize, usize) = (20, 10);
+/// Fewest samples of UDP sockets that give a mean.
+const FEWEST_SAMPLES: usize = 20;
+
+/// Fewest queries that these samples must have met.
+const FEWEST_QUERIES: usize = 10;
 
 /// How many single queries to one server were open in each sample, and the server: that of which most were. Nothing where samples or queries are
 /// too few. Those that were open when the window began may belong to a resolver that keeps its sockets, as may those open for [`LATE_S`].
@@ -93,7 +96,7 @@ pub(super) fn open(window: &Window<'_>) -> Option<(Vec<f64>, Endpoint)> {
     }
     let most = servers.into_iter().max_by_key(|(_, (met, _))| met.len());
     let (server, (met, inodes)) = most?;
-    if count < FEWEST.0 || inodes.len() < FEWEST.1 {
+    if count < FEWEST_SAMPLES || inodes.len() < FEWEST_QUERIES {
         return None;
     }
     let mut course = vec![0.0; count];

@@ -49,12 +49,9 @@ pub fn contended_locks(capture: &Capture) -> Vec<ContendedLock> {
         .iter()
         .filter_map(|(pid, samples)| contended(*pid, samples))
         .collect();
-    let rank = |(waiting, lock): &(f64, ContendedLock)| (Some(lock.pid) == judged, *waiting);
-    locks.sort_by(|a, b| {
-        rank(b)
-            .partial_cmp(&rank(a))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    locks.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    // Stable: the others keep their order.
+    locks.sort_by_key(|(_, lock)| Some(lock.pid) != judged);
     locks.truncate(MOST_LOCKS);
     locks.into_iter().map(|(_, lock)| lock).collect()
 }
@@ -132,7 +129,7 @@ pub(super) fn functions(window: &Window<'_>, evidence: &mut Evidence, read: &Sam
         let Some(functions) = processes.remove(pid) else {
             let why = if of_lock.is_empty() {
                 Absence::none(
-                    "two threads did not wait for the same lock in a fifth of the samples",
+                    "no lock had two waiting threads in a fifth of the samples, or a fifth of a thread on average",
                 )
             } else {
                 Absence::because("at the end of the window no stack of a thread that waits for the lock was read, or it could not be followed")

@@ -234,15 +234,19 @@ mod tests {
 
     #[test]
     fn a_name_that_doubles_with_each_level_is_left_as_it_is() {
-        // f<P<P<..>, P<..>>>: each substitution stands for twice the one before.
-        let levels = (0..30).map(|level| match level {
-            0 => "1PIiiE".to_owned(),
-            1 => "S_IS0_S0_E".to_owned(),
-            level => format!("S_IS{:X}_S{0:X}_E", level - 1),
-        });
-        let mangled = format!("_Z1fI{}EvT_", levels.collect::<String>());
-        let demangled = demangled(&mangled);
-        assert!(demangled.len() <= LONGEST, "{}", demangled.len());
+        // f<P<int, int>, P<P<int, int>, P<int, int>>, ..>: S_ is f, S0_ is P, and each level is the substitution after that of the one before.
+        let mangled = |levels: u32| {
+            let level = |number| {
+                let before = char::from_digit(number, 36).unwrap().to_ascii_uppercase();
+                format!("S0_IS{before}_S{before}_E")
+            };
+            let all: String = (1..levels).map(level).collect();
+            format!("_Z1fI1PIiiE{all}EvT_")
+        };
+        let short = "f<P<int, int>, P<P<int, int>, P<int, int> > >";
+        assert_eq!(demangled(&mangled(2)), short);
+        let long = mangled(12);
+        assert_eq!(demangled(&long), long);
     }
 
     #[test]
